@@ -1,0 +1,1 @@
+//! Tackboard's habits of glommio: executors, watchdog, inboxes, deadlines, vectored sends.

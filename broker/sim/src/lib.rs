@@ -1,0 +1,1 @@
+//! Seeded simulator of Tackboard's logic over a fake clock and disk.

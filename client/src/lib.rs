@@ -1,0 +1,1 @@
+//! Native client of the Tackboard broker: producer, consumer, admin.

@@ -1,0 +1,1 @@
+//! Every byte layout of Tackboard that crosses a socket or a restart.
