@@ -1,0 +1,124 @@
+//! The error codes of all answers: one table of code, name, whether to try again, and text.
+//!
+//! Codes below 1000 are Kafka's, with Kafka's numbers, names and retriability, so that both doors speak of
+//! a fault in the same words. Codes from 1000 are ours. A retired code is never used again.
+
+macro_rules! error_codes {
+    ($($variant:ident = $code:literal, $name:literal, $retriable:ident, $text:literal;)*) => {
+        /// Why a request, or a part of it, was refused. `None` is success.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(i16)]
+        pub enum ErrorCode {
+            $(#[doc = $text] $variant = $code,)*
+        }
+
+        impl ErrorCode {
+            /// Every code, in the order of the table.
+            pub const ALL: &'static [ErrorCode] = &[$(ErrorCode::$variant,)*];
+
+            /// The code with this number, if there is one.
+            pub fn from_code(code: i16) -> Option<Self> {
+                match code {
+                    $($code => Some(ErrorCode::$variant),)*
+                    _ => None,
+                }
+            }
+
+            /// Its name in capitals, as Kafka writes it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(ErrorCode::$variant => $name,)*
+                }
+            }
+
+            /// Whether the same request may succeed later, perhaps at another broker or core.
+            pub fn retriable(self) -> bool {
+                match self {
+                    $(ErrorCode::$variant => error_codes!(@$retriable),)*
+                }
+            }
+
+            /// What it means, in a sentence.
+            pub fn text(self) -> &'static str {
+                match self {
+                    $(ErrorCode::$variant => $text,)*
+                }
+            }
+        }
+    };
+    (@retry) => { true };
+    (@fatal) => { false };
+}
+
+error_codes! {
+    UnknownServerError = -1, "UNKNOWN_SERVER_ERROR", fatal, "The broker met a fault that it has no code for.";
+    None = 0, "NONE", fatal, "No error.";
+    OffsetOutOfRange = 1, "OFFSET_OUT_OF_RANGE", fatal, "The offset is below the log start offset or above the log end offset.";
+    CorruptMessage = 2, "CORRUPT_MESSAGE", retry, "A record batch is cut short, contradicts its lengths or fails its checksum.";
+    UnknownTopicOrPartition = 3, "UNKNOWN_TOPIC_OR_PARTITION", retry, "The broker has no such topic or partition.";
+    LeaderNotAvailable = 5, "LEADER_NOT_AVAILABLE", retry, "The partition has no leader at the moment.";
+    NotLeaderOrFollower = 6, "NOT_LEADER_OR_FOLLOWER", retry, "The broker does not lead the partition.";
+    RequestTimedOut = 7, "REQUEST_TIMED_OUT", retry, "The time given for the request ran out; whether it took effect is unknown.";
+    MessageTooLarge = 10, "MESSAGE_TOO_LARGE", fatal, "A record batch is larger than the topic allows.";
+    NetworkException = 13, "NETWORK_EXCEPTION", retry, "The connection was lost before an answer arrived; whether the request took effect is unknown.";
+    InvalidTopicException = 17, "INVALID_TOPIC_EXCEPTION", fatal, "The topic name is not allowed.";
+    NotEnoughReplicas = 19, "NOT_ENOUGH_REPLICAS", retry, "Fewer replicas are in sync than the topic asks for; nothing was appended.";
+    NotEnoughReplicasAfterAppend = 20, "NOT_ENOUGH_REPLICAS_AFTER_APPEND", retry, "The batch was appended, but fewer replicas than asked for are in sync.";
+    InvalidRequiredAcks = 21, "INVALID_REQUIRED_ACKS", fatal, "The acks level is not one that can be asked for.";
+    InvalidTimestamp = 32, "INVALID_TIMESTAMP", fatal, "A record's timestamp is outside the allowed range.";
+    UnsupportedVersion = 35, "UNSUPPORTED_VERSION", fatal, "The version of the protocol or of the API is not served.";
+    TopicAlreadyExists = 36, "TOPIC_ALREADY_EXISTS", fatal, "A topic of this name exists.";
+    InvalidPartitions = 37, "INVALID_PARTITIONS", fatal, "The number of partitions is not allowed.";
+    InvalidReplicationFactor = 38, "INVALID_REPLICATION_FACTOR", fatal, "The replication factor is below 1 or above the number of brokers.";
+    InvalidConfig = 40, "INVALID_CONFIG", fatal, "A topic setting is unknown or its value is not allowed.";
+    InvalidRequest = 42, "INVALID_REQUEST", fatal, "The request contradicts itself or the protocol.";
+    PolicyViolation = 44, "POLICY_VIOLATION", fatal, "The request exceeds a limit that the operator set.";
+    OutOfOrderSequenceNumber = 45, "OUT_OF_ORDER_SEQUENCE_NUMBER", fatal, "The batch's sequence does not follow the producer's last one; one in between is missing.";
+    DuplicateSequenceNumber = 46, "DUPLICATE_SEQUENCE_NUMBER", fatal, "The batch was appended before, too long ago to name its offset.";
+    InvalidProducerEpoch = 47, "INVALID_PRODUCER_EPOCH", fatal, "A newer incarnation of the producer has taken over.";
+    KafkaStorageError = 56, "KAFKA_STORAGE_ERROR", retry, "The partition's storage failed; what was not acknowledged may or may not be kept.";
+    UnknownProducerId = 59, "UNKNOWN_PRODUCER_ID", fatal, "The broker has no state for the producer id.";
+    FencedLeaderEpoch = 74, "FENCED_LEADER_EPOCH", retry, "The request names a leader epoch that has ended.";
+    UnknownLeaderEpoch = 75, "UNKNOWN_LEADER_EPOCH", retry, "The request names a leader epoch that the broker has not heard of yet.";
+    UnsupportedCompressionType = 76, "UNSUPPORTED_COMPRESSION_TYPE", fatal, "The batch names a compression codec that is not known.";
+    OffsetNotAvailable = 78, "OFFSET_NOT_AVAILABLE", retry, "A new leader has not yet found its high watermark.";
+    InvalidRecord = 87, "INVALID_RECORD", fatal, "A record batch is intact but breaks a rule of the format.";
+    ThrottlingQuotaExceeded = 89, "THROTTLING_QUOTA_EXCEEDED", retry, "The client exceeds its quota.";
+    UnknownTopicId = 100, "UNKNOWN_TOPIC_ID", retry, "The broker has no topic with this id.";
+    StorageFull = 1000, "STORAGE_FULL", retry, "Free space is below the broker's reserve; nothing was appended.";
+    WrongShard = 1001, "WRONG_SHARD", retry, "The partition belongs to another core of this broker.";
+    ShuttingDown = 1002, "SHUTTING_DOWN", retry, "The broker is shutting down; nothing was appended.";
+    OverBudget = 1003, "OVER_BUDGET", retry, "A memory budget is used up; nothing was appended.";
+}
+
+impl ErrorCode {
+    /// Its number on the wire.
+    pub fn code(self) -> i16 {
+        self as i16
+    }
+}
+
+/// `NAME (code)`.
+impl std::fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.name(), self.code())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_are_unique_and_found_again() {
+        for (index, code) in ErrorCode::ALL.iter().enumerate() {
+            assert_eq!(ErrorCode::from_code(code.code()), Some(*code));
+            assert!(code.text().ends_with('.'));
+            for other in &ErrorCode::ALL[index + 1..] {
+                assert_ne!(code.name(), other.name());
+                assert!(code.code() < other.code(), "the table is in order of code");
+            }
+        }
+        assert_eq!(ErrorCode::from_code(999), None);
+    }
+}
