@@ -1,1 +1,3 @@
 //! The pure state machines of the Tackboard broker.
+
+pub mod metadata;

@@ -1,0 +1,483 @@
+//! The settings of a topic: one table of name, kind, bounds, where the default comes from, and text.
+//!
+//! The parser, the documentation and every message about a wrong value are made from this table. A setting that a topic
+//! doesn't name is the broker's, so everything in a [`TopicConfig`] is optional.
+
+use std::fmt;
+use std::time::Duration;
+
+use tackboard_schema::{Acks, Durability};
+
+/// Faults beyond this many are counted, not listed.
+const FAULTS_LISTED_MAX: usize = 32;
+
+/// Values are quoted in messages up to this many characters.
+const VALUE_QUOTED_MAX: usize = 64;
+
+const YEAR_MS: u64 = 366 * 24 * 60 * 60 * 1_000;
+const MIB: u64 = 1 << 20;
+
+/// One line of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct TopicSetting {
+    /// The key.
+    pub name: &'static str,
+    /// What its value looks like.
+    pub kind: SettingKind,
+    /// Which setting of the broker holds when the topic names none.
+    pub default_from: &'static str,
+    /// What it does, in one sentence.
+    pub text: &'static str,
+}
+
+/// The form of a value and its bounds, both ends allowed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingKind {
+    /// `all` or a number of replicas; -1 is another spelling of `all`.
+    Acks {
+        /// The least number.
+        min: i16,
+    },
+    /// One of the durability levels.
+    Durability,
+    /// `append` or `record`.
+    RetentionClock,
+    /// A time in milliseconds.
+    Milliseconds {
+        /// The shortest.
+        min: u64,
+        /// The longest.
+        max: u64,
+        /// Whether -1 stands for no limit.
+        or_unlimited: bool,
+    },
+    /// A size in bytes.
+    Bytes {
+        /// The smallest.
+        min: u64,
+        /// The largest.
+        max: u64,
+        /// Whether -1 stands for no limit.
+        or_unlimited: bool,
+    },
+}
+
+/// Every setting that a topic may have, by name.
+pub const TOPIC_SETTINGS: &[TopicSetting] = &[
+    TopicSetting {
+        name: "acks.default",
+        kind: SettingKind::Acks { min: 0 },
+        default_from: "acks.default",
+        text: "How many replicas must hold an event before a produce request that names no level is answered.",
+    },
+    TopicSetting {
+        name: "acks.min",
+        kind: SettingKind::Acks { min: 0 },
+        default_from: "acks.min",
+        text: "The floor of that number, whatever a request says.",
+    },
+    TopicSetting {
+        name: "durability",
+        kind: SettingKind::Durability,
+        default_from: "durability.default",
+        text: "When a replica's copy counts: once it is written, written and synced in the background, or synced.",
+    },
+    TopicSetting {
+        name: "max.message.bytes",
+        kind: SettingKind::Bytes {
+            min: 1_024,
+            max: 64 * MIB,
+            or_unlimited: false,
+        },
+        default_from: "message.max.bytes",
+        text: "The largest record batch that is accepted.",
+    },
+    TopicSetting {
+        name: "retention.bytes",
+        kind: SettingKind::Bytes {
+            min: 1,
+            max: i64::MAX as u64,
+            or_unlimited: true,
+        },
+        default_from: "log.retention.bytes",
+        text: "Whole segments are dropped, oldest first, while a partition is larger than this without them.",
+    },
+    TopicSetting {
+        name: "retention.ms",
+        kind: SettingKind::Milliseconds {
+            min: 1,
+            max: 1_000 * YEAR_MS,
+            or_unlimited: true,
+        },
+        default_from: "log.retention.ms",
+        text: "Whole segments are dropped once all they hold is older than this.",
+    },
+    TopicSetting {
+        name: "segment.bytes",
+        kind: SettingKind::Bytes {
+            min: MIB,
+            max: 2_048 * MIB,
+            or_unlimited: false,
+        },
+        default_from: "log.segment.bytes",
+        text: "A segment that has this size is followed by a new one.",
+    },
+    TopicSetting {
+        name: "segment.ms",
+        kind: SettingKind::Milliseconds {
+            min: 1_000,
+            max: 100 * YEAR_MS,
+            or_unlimited: false,
+        },
+        default_from: "log.roll.ms",
+        text: "A segment that has this age is followed by a new one.",
+    },
+    TopicSetting {
+        name: "tackboard.retention.clock",
+        kind: SettingKind::RetentionClock,
+        default_from: "append",
+        text: "Which clock retention.ms goes by: the broker's when the event was appended, or the timestamp of the record.",
+    },
+];
+
+/// A quantity that may be unlimited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit<T> {
+    /// No limit; `-1` in a setting.
+    Unlimited,
+    /// This much.
+    At(T),
+}
+
+/// Which clock tells the age of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetentionClock {
+    /// The broker's clock when the event was appended.
+    Append,
+    /// The timestamp in the record, as in Kafka.
+    Record,
+}
+
+/// What a topic sets; `None` leaves it to the broker.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TopicConfig {
+    /// `acks.default`
+    pub acks: Option<Acks>,
+    /// `acks.min`
+    pub acks_min: Option<Acks>,
+    /// `durability`
+    pub durability: Option<Durability>,
+    /// `max.message.bytes`
+    pub batch_bytes_max: Option<u32>,
+    /// `retention.bytes`
+    pub retention_bytes: Option<Limit<u64>>,
+    /// `retention.ms`
+    pub retention: Option<Limit<Duration>>,
+    /// `segment.bytes`
+    pub segment_bytes: Option<u64>,
+    /// `segment.ms`
+    pub segment_age: Option<Duration>,
+    /// `tackboard.retention.clock`
+    pub retention_clock: Option<RetentionClock>,
+}
+
+/// One setting that can't be taken as given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigFault {
+    /// The key as given.
+    pub key: String,
+    /// The value as given, cut if long.
+    pub value: String,
+    /// What would have been taken, or which other setting it contradicts.
+    pub allowed: String,
+}
+
+impl fmt::Display for ConfigFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} = {}: allowed is {}",
+            self.key, self.value, self.allowed
+        )
+    }
+}
+
+/// Everything that is wrong with a set of settings, at least one fault.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigFaults {
+    /// The first of them, in the order given.
+    pub listed: Vec<ConfigFault>,
+    /// How many more there are.
+    pub unlisted: usize,
+}
+
+impl fmt::Display for ConfigFaults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, fault) in self.listed.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "; " };
+            write!(f, "{separator}{fault}")?;
+        }
+        match self.unlisted {
+            0 => Ok(()),
+            more => write!(f, "; and {more} more"),
+        }
+    }
+}
+
+impl std::error::Error for ConfigFaults {}
+
+impl ConfigFaults {
+    fn add(&mut self, key: &str, value: &str, allowed: String) {
+        if self.listed.len() == FAULTS_LISTED_MAX {
+            self.unlisted += 1;
+            return;
+        }
+        self.listed.push(ConfigFault {
+            key: quoted(key),
+            value: quoted(value),
+            allowed,
+        });
+    }
+}
+
+/// Reads settings given as key and value. All faults are reported at once.
+pub fn parse_topic_config<'a>(
+    pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<TopicConfig, ConfigFaults> {
+    let mut config = TopicConfig::default();
+    let mut seen = [false; TOPIC_SETTINGS.len()];
+    let mut faults = ConfigFaults {
+        listed: Vec::new(),
+        unlisted: 0,
+    };
+    for (key, value) in pairs {
+        let Some(index) = TOPIC_SETTINGS
+            .iter()
+            .position(|setting| setting.name == key)
+        else {
+            faults.add(key, value, format!("a key among {}", names()));
+            continue;
+        };
+        if std::mem::replace(&mut seen[index], true) {
+            faults.add(key, value, "each key once".to_owned());
+        } else if config.set(&TOPIC_SETTINGS[index], value).is_none() {
+            faults.add(key, value, TOPIC_SETTINGS[index].kind.to_string());
+        }
+    }
+    config.check_relations(&mut faults);
+    if faults.listed.is_empty() {
+        Ok(config)
+    } else {
+        Err(faults)
+    }
+}
+
+impl TopicConfig {
+    /// `None`: the value isn't allowed.
+    fn set(&mut self, setting: &TopicSetting, value: &str) -> Option<()> {
+        let kind = setting.kind;
+        match setting.name {
+            "acks.default" => self.acks = Some(kind.acks(value)?),
+            "acks.min" => self.acks_min = Some(kind.acks(value)?),
+            "durability" => self.durability = Some(value.parse().ok()?),
+            "max.message.bytes" => {
+                self.batch_bytes_max = Some(kind.number(value)?.try_into().ok()?)
+            }
+            "retention.bytes" => self.retention_bytes = Some(kind.limit(value)?),
+            "retention.ms" => {
+                self.retention = Some(match kind.limit(value)? {
+                    Limit::Unlimited => Limit::Unlimited,
+                    Limit::At(milliseconds) => Limit::At(Duration::from_millis(milliseconds)),
+                });
+            }
+            "segment.bytes" => self.segment_bytes = Some(kind.number(value)?),
+            "segment.ms" => self.segment_age = Some(Duration::from_millis(kind.number(value)?)),
+            "tackboard.retention.clock" => {
+                self.retention_clock = Some(match value {
+                    "append" => RetentionClock::Append,
+                    "record" => RetentionClock::Record,
+                    _ => return None,
+                });
+            }
+            name => unreachable!("{name} is in the table and has no field"),
+        }
+        Some(())
+    }
+
+    /// What no setting alone can tell.
+    fn check_relations(&self, faults: &mut ConfigFaults) {
+        if let (Some(default), Some(least)) = (self.acks, self.acks_min)
+            && default.at_least(least) != default
+        {
+            let allowed = format!("at least acks.min = {least}");
+            faults.add("acks.default", &default.to_string(), allowed);
+        }
+        if let (Some(batch), Some(segment)) = (self.batch_bytes_max, self.segment_bytes)
+            && u64::from(batch) > segment
+        {
+            let allowed = format!("at most segment.bytes = {segment}");
+            faults.add("max.message.bytes", &batch.to_string(), allowed);
+        }
+    }
+}
+
+impl SettingKind {
+    fn acks(self, value: &str) -> Option<Acks> {
+        let SettingKind::Acks { min } = self else {
+            return None;
+        };
+        let acks = value.parse().ok()?;
+        let low_enough = matches!(acks, Acks::Count(count) if count < min);
+        (!low_enough).then_some(acks)
+    }
+
+    fn number(self, value: &str) -> Option<u64> {
+        match self.limit(value)? {
+            Limit::At(number) => Some(number),
+            Limit::Unlimited => None,
+        }
+    }
+
+    fn limit(self, value: &str) -> Option<Limit<u64>> {
+        let (SettingKind::Milliseconds {
+            min,
+            max,
+            or_unlimited,
+        }
+        | SettingKind::Bytes {
+            min,
+            max,
+            or_unlimited,
+        }) = self
+        else {
+            return None;
+        };
+        if or_unlimited && value == "-1" {
+            return Some(Limit::Unlimited);
+        }
+        let number = value.parse().ok()?;
+        (min..=max).contains(&number).then_some(Limit::At(number))
+    }
+}
+
+/// What is allowed, as said in messages and in the documentation.
+impl fmt::Display for SettingKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (min, max, unit, or_unlimited) = match *self {
+            SettingKind::Acks { min } => return write!(f, "all, or a number from {min} up"),
+            SettingKind::Durability => return f.write_str("fsync, interval or written"),
+            SettingKind::RetentionClock => return f.write_str("append or record"),
+            SettingKind::Milliseconds {
+                min,
+                max,
+                or_unlimited,
+            } => (min, max, "milliseconds", or_unlimited),
+            SettingKind::Bytes {
+                min,
+                max,
+                or_unlimited,
+            } => (min, max, "bytes", or_unlimited),
+        };
+        write!(f, "{min} to {max} {unit}")?;
+        if or_unlimited {
+            f.write_str(", or -1 for no limit")?;
+        }
+        Ok(())
+    }
+}
+
+fn names() -> String {
+    let names: Vec<&str> = TOPIC_SETTINGS.iter().map(|setting| setting.name).collect();
+    names.join(", ")
+}
+
+fn quoted(text: &str) -> String {
+    let mut quoted: String = text.chars().take(VALUE_QUOTED_MAX).collect();
+    if quoted.len() < text.len() {
+        quoted.push('…');
+    }
+    format!("'{}'", quoted.escape_debug())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_is_read() {
+        let config = parse_topic_config([
+            ("acks.default", "all"),
+            ("acks.min", "1"),
+            ("durability", "interval"),
+            ("max.message.bytes", "65536"),
+            ("retention.bytes", "-1"),
+            ("retention.ms", "604800000"),
+            ("segment.bytes", "1048576"),
+            ("segment.ms", "3600000"),
+            ("tackboard.retention.clock", "record"),
+        ]);
+        let expected = TopicConfig {
+            acks: Some(Acks::All),
+            acks_min: Some(Acks::Count(1)),
+            durability: Some(Durability::Interval),
+            batch_bytes_max: Some(65_536),
+            retention_bytes: Some(Limit::Unlimited),
+            retention: Some(Limit::At(Duration::from_secs(604_800))),
+            segment_bytes: Some(1_048_576),
+            segment_age: Some(Duration::from_secs(3_600)),
+            retention_clock: Some(RetentionClock::Record),
+        };
+        assert_eq!(config, Ok(expected));
+        assert_eq!(parse_topic_config([]), Ok(TopicConfig::default()));
+    }
+
+    #[test]
+    fn the_table_is_sorted_and_every_line_has_a_field() {
+        assert!(TOPIC_SETTINGS.is_sorted_by_key(|setting| setting.name));
+        for setting in TOPIC_SETTINGS {
+            let value = match setting.kind {
+                SettingKind::Acks { .. } => "1".to_owned(),
+                SettingKind::Durability => "fsync".to_owned(),
+                SettingKind::RetentionClock => "append".to_owned(),
+                SettingKind::Milliseconds { max, .. } | SettingKind::Bytes { max, .. } => {
+                    max.to_string()
+                }
+            };
+            let config = parse_topic_config([(setting.name, value.as_str())]).unwrap();
+            assert_ne!(config, TopicConfig::default(), "{}", setting.name);
+        }
+    }
+
+    #[test]
+    fn all_faults_are_reported_at_once_with_what_is_allowed() {
+        let faults = parse_topic_config([
+            ("acks.default", "0"),
+            ("acks.min", "1"),
+            ("retention.ms", "0"),
+            ("retention.ms", "5"),
+            ("segment.bytes", "1048576.5"),
+            ("cleanup.policy", "compact"),
+        ])
+        .unwrap_err();
+        let text = faults.to_string();
+        for part in [
+            "'acks.default' = '0': allowed is at least acks.min = 1",
+            "'retention.ms' = '0': allowed is 1 to 31622400000000 milliseconds, or -1 for no limit",
+            "'retention.ms' = '5': allowed is each key once",
+            "'segment.bytes' = '1048576.5': allowed is 1048576 to 2147483648 bytes",
+            "'cleanup.policy' = 'compact': allowed is a key among acks.default, acks.min,",
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+        assert_eq!(faults.listed.len(), 5);
+    }
+
+    #[test]
+    fn long_and_many_faults_are_cut() {
+        let long = "x".repeat(10_000);
+        let pairs = (0..100).map(|_| (long.as_str(), long.as_str()));
+        let faults = parse_topic_config(pairs).unwrap_err();
+        assert_eq!((faults.listed.len(), faults.unlisted), (32, 68));
+        assert!(faults.to_string().len() < 20_000);
+    }
+}
