@@ -1,1 +1,6 @@
 //! The Tackboard broker.
+
+pub mod bridge;
+pub mod config;
+#[cfg(test)]
+mod golden;

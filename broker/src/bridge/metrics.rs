@@ -1,0 +1,327 @@
+//! What the cores count, and the one table that says what each number means.
+//!
+//! Owns: one block of counters and gauges per core, and the name, kind, text and suggested action
+//! of each. `/metrics` and the metric table of `docs/operations.md` are both made from it.
+//!
+//! Not here: the text format and the HTTP server (`control::http`), histograms (the load generator
+//! measures latency from outside, where it is felt).
+//!
+//! Invariants:
+//! 1. A counter has one writer: the core that owns the block (or, for [`WatchdogMetrics`], the
+//!    watchdog thread). So a bump is a plain load and store, no locked instruction.
+//! 2. No two cores' blocks share a cache line (128 bytes: adjacent lines are fetched in pairs).
+//! 3. Readers see each number a moment late and never torn; numbers of one moment need not agree
+//!    with each other.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A number that only rises, written by one thread.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `amount`. Only the block's owner may call this: a second writer would lose counts.
+    #[inline]
+    pub fn add(&self, amount: u64) {
+        let value = self.0.load(Ordering::Relaxed).wrapping_add(amount);
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    /// Adds one.
+    #[inline]
+    pub fn increment(&self) {
+        self.add(1);
+    }
+
+    /// The value now, from any thread.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A number that rises and falls, written by one thread.
+#[derive(Debug, Default)]
+pub struct Gauge(AtomicU64);
+
+impl Gauge {
+    /// Replaces the value.
+    #[inline]
+    pub fn set(&self, value: u64) {
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    /// Raises the value.
+    #[inline]
+    pub fn add(&self, amount: u64) {
+        self.set(self.get().wrapping_add(amount));
+    }
+
+    /// Lowers the value; stops at zero, so that a miscount cannot show as 2^64.
+    #[inline]
+    pub fn subtract(&self, amount: u64) {
+        self.set(self.get().saturating_sub(amount));
+    }
+
+    /// The value now, from any thread.
+    pub fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Whether a metric only rises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricKind {
+    /// Only rises; starts at zero with the process.
+    Counter,
+    /// Rises and falls.
+    Gauge,
+}
+
+/// One row of the table: what a metric is called and what to do about it.
+#[derive(Debug)]
+pub struct MetricDescription {
+    /// Name without the prefix `tackboard_` and without `_total`.
+    pub name: &'static str,
+    /// Whether it only rises.
+    pub kind: MetricKind,
+    /// What it counts, one sentence.
+    pub help: &'static str,
+    /// What its value suggests to whoever watches it.
+    pub action: &'static str,
+    /// Reads it out of a core's block.
+    pub read: fn(&CoreMetrics) -> u64,
+}
+
+impl MetricDescription {
+    /// The name as `/metrics` shows it.
+    pub fn exposed_name(&self) -> String {
+        let suffix = match self.kind {
+            MetricKind::Counter => "_total",
+            MetricKind::Gauge => "",
+        };
+        format!("tackboard_{}{suffix}", self.name)
+    }
+}
+
+macro_rules! core_metrics {
+    ($( $field:ident: $kind:ident, $help:literal, $action:literal; )*) => {
+        /// The numbers of one core. Fields are named as the metric is.
+        #[derive(Debug, Default)]
+        #[repr(align(128))]
+        pub struct CoreMetrics {
+            $( #[doc = $help] pub $field: $kind, )*
+            /// Written by the watchdog thread, on cache lines of its own.
+            pub watchdog: WatchdogMetrics,
+        }
+
+        /// Every metric of a core, in the order in which it is shown.
+        pub const CORE_METRICS: &[MetricDescription] = &[
+            $( MetricDescription {
+                name: stringify!($field),
+                kind: MetricKind::$kind,
+                help: $help,
+                action: $action,
+                read: |core| core.$field.get(),
+            }, )*
+            MetricDescription {
+                name: "watchdog_kicks",
+                kind: MetricKind::Counter,
+                help: "Times the watchdog woke this core because it had work and stood still.",
+                action: "A few per second are normal on a busy host; a steady rise means other processes hold this CPU: give the core its own.",
+                read: |core| core.watchdog.kicks.get(),
+            },
+            MetricDescription {
+                name: "stuck_seconds",
+                kind: MetricKind::Gauge,
+                help: "Whole seconds since this core last made progress while it had work; 0 when all is well.",
+                action: "Above 0: the core's thread is starved or its disk does not answer. Look at the device first, then at what else runs on the CPU.",
+                read: |core| core.watchdog.stuck_seconds.get(),
+            },
+        ];
+    };
+}
+
+/// The part of a core's numbers that the watchdog thread writes.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct WatchdogMetrics {
+    /// Times the watchdog woke the core.
+    pub kicks: Counter,
+    /// Whole seconds without progress while there was work.
+    pub stuck_seconds: Gauge,
+}
+
+core_metrics! {
+    requests: Counter,
+        "Requests read from native connections of this core.",
+        "The load. Compare cores: a lopsided split means clients that do not connect to the owning core, or few partitions.";
+    requests_refused: Counter,
+        "Requests answered with an error code.",
+        "A jump after a deployment is usually a client with wrong settings; the log names the codes.";
+    connections_open: Gauge,
+        "Native connections open on this core now.",
+        "Near `native.connections_max` new clients are refused: raise it, or look for clients that never close.";
+    connections_accepted: Counter,
+        "Native connections accepted since the start.",
+        "Rising much faster than `connections_open`: clients reconnect for every request; let them keep their connection.";
+    connections_refused: Counter,
+        "Native connections closed at once because `native.connections_max` was reached.",
+        "Any rise: raise `native.connections_max` or find the client that leaks connections.";
+    frames_broken: Counter,
+        "Connections closed because framing was lost (wrong checksum, length or kind).",
+        "Any rise: something that does not speak the protocol connects, or the network damages bytes.";
+    socket_bytes_in: Counter,
+        "Bytes received on native connections.",
+        "With `socket_bytes_out`: compare with what the network card can carry.";
+    socket_bytes_out: Counter,
+        "Bytes sent on native connections.",
+        "See `socket_bytes_in`.";
+    produce_batches: Counter,
+        "Record batches appended.",
+        "Divide `produce_records` by it: single-digit records per batch cost throughput; raise the producers' linger or batch size.";
+    produce_bytes: Counter,
+        "Bytes of record batches appended.",
+        "The rate at which the disk fills; times the retention is the space that is needed.";
+    produce_records: Counter,
+        "Records appended.",
+        "The ingest rate in events.";
+    produce_batches_duplicate: Counter,
+        "Retried batches answered with the offset of the first attempt.",
+        "A rise means that answers get lost or late: look at the network and at request timeouts.";
+    produce_batches_refused: Counter,
+        "Batches refused (corrupt, too large, out of order, not enough replicas, storage full).",
+        "Any rise: see the log for the code; `STORAGE_FULL` needs space, `CORRUPT_MESSAGE` a look at the client.";
+    fetch_batches: Counter,
+        "Record batches sent to consumers.",
+        "With `fetch_bytes`: the size of what is read at a time.";
+    fetch_bytes: Counter,
+        "Bytes of record batches sent to consumers.",
+        "More than `produce_bytes` times the number of consumers: somebody reads the history.";
+    fetches_parked: Gauge,
+        "Fetches that wait for new records now.",
+        "About one per idle consumer and core: good. Zero with many consumers: they poll without a wait.";
+    cache_hits: Counter,
+        "Fetches served from the tail in memory.",
+        "The share of hits is near 1 while consumers keep up.";
+    cache_misses: Counter,
+        "Fetches that read the disk.",
+        "A rise without anybody reading history: consumers lag; give the broker more memory (`memory.total`) or add consumers.";
+    disk_read_bytes: Counter,
+        "Bytes read from log segments.",
+        "Competes with writes on a slow disk; see `cache_misses`.";
+    disk_writes: Counter,
+        "Write operations on log segments.",
+        "`produce_bytes` divided by it is the write size; well under 16 KiB at high load means many partitions with little traffic each.";
+    disk_write_bytes: Counter,
+        "Bytes written to log segments, block padding included.",
+        "Well above `produce_bytes`: small batches under `fsync` rewrite the tail block often; batch more.";
+    disk_syncs: Counter,
+        "Times data was forced to the medium.",
+        "With `fsync` the bound of small loads; the ratio to `produce_batches` shows how well syncs are shared.";
+    disk_errors: Counter,
+        "Failed writes or syncs. Each fences its partition.",
+        "Any rise: read the kernel log, save the disk. Fenced partitions return after a restart, if the device works.";
+    partitions: Gauge,
+        "Partitions that this core owns.",
+        "Near `storage.partitions_per_core_max` new topics are refused.";
+    partitions_fenced: Gauge,
+        "Partitions that refuse appends after a disk error or because damage was found.",
+        "Above 0 someone must act: `tackboard topic describe` names them, the log tells why.";
+    log_bytes: Gauge,
+        "Bytes of all log segments of this core's partitions.",
+        "Compare with the free space; lower `log.retention.ms` or add a disk before the reserve is reached.";
+    log_segments: Gauge,
+        "Log segments of this core's partitions.",
+        "Very many small ones: raise `log.segment.bytes` or `log.roll.ms`.";
+    cross_core_messages: Counter,
+        "Messages sent from this core to another one.",
+        "Near `requests`: clients ignore the core ports; native clients connect to the owning core.";
+    cross_core_bytes_copied: Counter,
+        "Bytes of fetched batches copied because the consumer's connection was on another core.",
+        "As `cross_core_messages`: let consumers connect to the owning core.";
+    memory_append_bytes: Gauge,
+        "Memory held by append buffers.",
+        "At its share of `memory.total` producers are slowed: the disk does not keep up, or the budget is small.";
+    memory_tail_cache_bytes: Gauge,
+        "Memory held by the tail cache.",
+        "Full is normal: it is used as far as the budget goes.";
+    memory_cold_read_bytes: Gauge,
+        "Memory held by reads of history.",
+        "At its share: readers of history wait for each other; raise `memory.total`.";
+    memory_socket_bytes: Gauge,
+        "Memory held by connection buffers.",
+        "At its share the broker stops reading from producers: too many connections or too much in flight for the budget.";
+    memory_index_bytes: Gauge,
+        "Memory held by offset and time indexes and producer state.",
+        "Grows with segments and producers; raise `memory.total` when it reaches its share.";
+}
+
+/// The blocks of all cores; index = core.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    cores: Arc<[CoreMetrics]>,
+}
+
+impl Metrics {
+    /// One block per core, all zero.
+    pub fn new(core_count: usize) -> Self {
+        Self {
+            cores: (0..core_count).map(|_| CoreMetrics::default()).collect(),
+        }
+    }
+
+    /// The block of one core. Panics if there is no such core: cores are counted at the start.
+    pub fn core(&self, core: usize) -> &CoreMetrics {
+        &self.cores[core]
+    }
+
+    /// All blocks; index = core.
+    pub fn cores(&self) -> &[CoreMetrics] {
+        &self.cores
+    }
+
+    /// The sum of one metric over all cores.
+    pub fn sum(&self, read: fn(&CoreMetrics) -> u64) -> u64 {
+        self.cores.iter().map(read).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_two_cores_share_no_cache_line_pair() {
+        let metrics = Metrics::new(2);
+        let first = std::ptr::from_ref(metrics.core(0)) as usize;
+        let second = std::ptr::from_ref(metrics.core(1)) as usize;
+        assert_eq!(first % 128, 0);
+        assert_eq!((second - first) % 128, 0);
+    }
+
+    #[test]
+    fn every_row_reads_its_own_field() {
+        let metrics = Metrics::new(2);
+        metrics.core(1).requests.add(3);
+        metrics.core(1).watchdog.kicks.increment();
+        let read = |name: &str| {
+            let row = CORE_METRICS
+                .iter()
+                .find(|row| row.name == name)
+                .expect("metric exists");
+            metrics.sum(row.read)
+        };
+        assert_eq!(read("requests"), 3);
+        assert_eq!(read("watchdog_kicks"), 1);
+        assert_eq!(read("disk_syncs"), 0);
+    }
+
+    #[test]
+    fn a_gauge_never_wraps_below_zero() {
+        let gauge = Gauge::default();
+        gauge.add(2);
+        gauge.subtract(5);
+        assert_eq!(gauge.get(), 0);
+    }
+}

@@ -1,0 +1,3 @@
+//! The only way between the control thread and the cores: message types, channels and counters.
+
+pub mod metrics;

@@ -1,0 +1,152 @@
+//! The configuration as the rest of the broker reads it: typed, checked, complete.
+//!
+//! Made only by `config::resolve`; whoever holds a [`Config`] need not check it again.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tackboard_schema::{Acks, BrokerId, Durability};
+
+/// Everything a broker is told at its start.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// This broker's id in the cluster.
+    pub broker_id: BrokerId,
+    /// Folder of superblock, ledgers, metadata and logs.
+    pub data_dir: PathBuf,
+    /// CPU ids, one executor pinned to each; index = core. Never empty.
+    pub cores: Vec<usize>,
+    /// Native listener that any core serves.
+    pub native_bind: SocketAddr,
+    /// What clients are told instead of `native_bind`.
+    pub native_advertised: Option<(String, u16)>,
+    /// Core i listens on this address, port + i; port 0: the system picks one for each.
+    pub native_core_bind: SocketAddr,
+    /// The host that clients are told for the cores' own listeners.
+    pub native_core_advertised_host: Option<String>,
+    /// Admin HTTP listener; None: off.
+    pub http_bind: Option<SocketAddr>,
+    /// Level of a produce request that names none, on a topic that names none.
+    pub acks_default: Acks,
+    /// Floor under every produce request, whatever it names.
+    pub acks_min: Acks,
+    /// Durability of topics that name none.
+    pub durability_default: Durability,
+    /// Under `interval`: the longest time between a write and its sync.
+    pub durability_interval: Duration,
+    /// Under `interval`: the most bytes of one partition between a write and its sync.
+    pub durability_interval_bytes: u64,
+    /// A segment is rolled before it grows past this.
+    pub segment_bytes: u64,
+    /// A segment is rolled when its first append is this long ago.
+    pub segment_age: Duration,
+    /// One offset index entry for so many bytes.
+    pub index_interval_bytes: u32,
+    /// Age at which a segment is deleted; None: never.
+    pub retention: Option<Duration>,
+    /// Bytes of a partition above which its oldest segments are deleted; None: no bound.
+    pub retention_bytes: Option<u64>,
+    /// What to do where the file system refuses direct I/O.
+    pub direct_io: DirectIo,
+    /// Below this much free space produce requests are refused.
+    pub reserve_bytes: u64,
+    /// Largest record batch.
+    pub batch_bytes_max: u32,
+    /// Largest frame, in either direction; also bounds fetch answers.
+    pub frame_bytes_max: u32,
+    /// Native connections per core.
+    pub connections_max: u32,
+    /// Unanswered requests per connection.
+    pub requests_in_flight_max: u32,
+    /// Bytes of unanswered requests per connection.
+    pub request_bytes_in_flight_max: u64,
+    /// Partitions that one core may own.
+    pub partitions_max_per_core: u32,
+    /// Partitions of a topic whose creator names no number.
+    pub default_partitions: i32,
+    /// Replicas of a topic whose creator names no number.
+    pub default_replication_factor: i16,
+    /// Replicas in sync that `acks = all` needs.
+    pub min_insync_replicas: i16,
+    /// How much memory goes where.
+    pub memory: MemoryBudget,
+    /// A shutdown that takes longer is ended by force (and the next start recovers).
+    pub shutdown_deadline: Duration,
+    /// Structured log of the process.
+    pub logging: Logging,
+}
+
+/// What to do where the file system refuses direct I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DirectIo {
+    /// Refuse to start.
+    Require,
+    /// Go on with buffered I/O and say so.
+    Prefer,
+}
+
+/// The log of what the broker does, on stderr.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logging {
+    /// `error`, `warn`, `info`, `debug` or `trace`.
+    pub level: &'static str,
+    /// Text for people or JSON lines for collectors.
+    pub format: LogFormat,
+}
+
+/// Form of a log line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One line for people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// How much memory goes where, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemoryBudget {
+    /// All cores together.
+    pub total_bytes: u64,
+    /// The part of each core.
+    pub per_core: CoreMemory,
+}
+
+/// The memory of one core, in bytes. A twentieth of the core's part is left for compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoreMemory {
+    /// Append buffers not yet written (15 %).
+    pub append: u64,
+    /// Written buffers kept for consumers that keep up (35 %).
+    pub tail_cache: u64,
+    /// Reads of history (15 %).
+    pub cold_reads: u64,
+    /// Receive and send buffers of connections (20 %).
+    pub sockets: u64,
+    /// Offset and time indexes, producer state (10 %).
+    pub indexes: u64,
+}
+
+impl MemoryBudget {
+    /// Splits `total_bytes` evenly over `core_count` cores and then by the fixed shares.
+    pub fn split(total_bytes: u64, core_count: usize) -> Self {
+        let core_bytes = total_bytes / core_count.max(1) as u64;
+        let share = |percent: u64| core_bytes / 100 * percent;
+        Self {
+            total_bytes,
+            per_core: CoreMemory {
+                append: share(15),
+                tail_cache: share(35),
+                cold_reads: share(15),
+                sockets: share(20),
+                indexes: share(10),
+            },
+        }
+    }
+
+    /// What one core may use in all.
+    pub fn core_bytes(&self, core_count: usize) -> u64 {
+        self.total_bytes / core_count.max(1) as u64
+    }
+}

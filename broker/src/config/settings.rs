@@ -1,0 +1,552 @@
+//! The table of settings. Every other list of settings is made from it.
+//!
+//! To add one: a row here, a field in `model::Config`, its line in `resolve`. A test then asks for
+//! `UPDATE_GOLDEN=1 cargo test -p tackboard-broker`, which rewrites `config/broker.toml` and
+//! `docs/configuration.md`.
+//!
+//! Names: a setting that Kafka's brokers have keeps Kafka's name; ours say their section first and
+//! their unit, then `_max`, last.
+
+/// One setting.
+#[derive(Debug)]
+pub struct Setting {
+    /// The dotted key, as in the file and after `--set`.
+    pub key: &'static str,
+    /// Type and bounds.
+    pub kind: Kind,
+    /// The default, as it stands in the file (TOML).
+    pub default: &'static str,
+    /// What it does and when to change it.
+    pub text: &'static str,
+    /// Kafka's name for it, or the KIP it follows.
+    pub kafka: Option<&'static str>,
+    /// Whether a change needs a restart. All do, so far.
+    pub restart: bool,
+}
+
+/// Type and bounds of a value. `words` are accepted besides.
+#[derive(Debug)]
+#[allow(missing_docs, reason = "each variant says what its fields bound")]
+pub enum Kind {
+    /// `"128 MiB"`, or digits alone for bytes.
+    Size {
+        min: u64,
+        max: u64,
+        words: &'static [&'static str],
+    },
+    /// `"7 d"`, or digits alone for milliseconds; bounds in milliseconds.
+    Duration {
+        min_ms: u64,
+        max_ms: u64,
+        words: &'static [&'static str],
+    },
+    /// A whole number.
+    Integer { min: i64, max: i64 },
+    /// `"127.0.0.1:7400"`: an IP address and a port.
+    Address { words: &'static [&'static str] },
+    /// `"broker-1.example.org:7400"`, or a word.
+    HostPort { words: &'static [&'static str] },
+    /// `"broker-1.example.org"`, or a word.
+    Host { words: &'static [&'static str] },
+    /// A folder.
+    Path,
+    /// `"all"` or CPU ids, `[0, 1]`.
+    Cores,
+    /// `"all"` or a number of replicas.
+    Acks,
+    /// One of some words.
+    Choice(&'static [&'static str]),
+}
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+const TIB: u64 = 1 << 40;
+const SECOND_MS: u64 = 1_000;
+const HOUR_MS: u64 = 3_600 * SECOND_MS;
+const DAY_MS: u64 = 24 * HOUR_MS;
+
+/// A titled group of settings.
+#[derive(Debug)]
+pub struct Section {
+    /// Heading in the file and on the page.
+    pub title: &'static str,
+    /// In the order in which they are shown.
+    pub settings: &'static [Setting],
+}
+
+const fn setting(
+    key: &'static str,
+    kind: Kind,
+    default: &'static str,
+    kafka: Option<&'static str>,
+    text: &'static str,
+) -> Setting {
+    Setting {
+        key,
+        kind,
+        default,
+        text,
+        kafka,
+        restart: true,
+    }
+}
+
+/// All settings, by section.
+pub const SECTIONS: &[Section] = &[
+    Section {
+        title: "The broker",
+        settings: BROKER,
+    },
+    Section {
+        title: "Listeners",
+        settings: LISTENERS,
+    },
+    Section {
+        title: "Acknowledgement and durability",
+        settings: ACKNOWLEDGEMENT,
+    },
+    Section {
+        title: "Logs",
+        settings: LOGS,
+    },
+    Section {
+        title: "Topics",
+        settings: TOPICS,
+    },
+    Section {
+        title: "Limits",
+        settings: LIMITS,
+    },
+    Section {
+        title: "Operation",
+        settings: OPERATION,
+    },
+];
+
+const BROKER: &[Setting] = &[
+    setting(
+        "broker.id",
+        Kind::Integer {
+            min: 0,
+            max: i32::MAX as i64,
+        },
+        "1",
+        Some("node.id"),
+        "Number of this broker in the cluster. It is written into the data folder at the first start and must not change afterwards.",
+    ),
+    setting(
+        "data.dir",
+        Kind::Path,
+        "\"./tackboard-data\"",
+        Some("log.dirs"),
+        "Folder of everything the broker keeps. Put it on a local disk with ext4 or XFS. `--data DIR` sets it too.",
+    ),
+    setting(
+        "cores",
+        Kind::Cores,
+        "\"all\"",
+        None,
+        "CPUs that the broker uses, one pinned thread each: \"all\" that the process may run on, or a list like [0, 1]. Partitions are spread over them; a restart with another number only moves ownership.",
+    ),
+    setting(
+        "memory.total",
+        Kind::Size {
+            min: 64 * MIB,
+            max: 64 * TIB,
+            words: &["auto"],
+        },
+        "\"auto\"",
+        None,
+        "Memory for append buffers, tail cache, sockets, indexes and reads of history of all cores together. \"auto\" is a quarter of the cgroup's limit or, without one, of the host's memory.",
+    ),
+];
+
+const LISTENERS: &[Setting] = &[
+    setting(
+        "native.bind",
+        Kind::Address { words: &[] },
+        "\"127.0.0.1:7400\"",
+        Some("listeners"),
+        "Address of the native listener that any core serves; clients begin here. Port 0: the system picks one.",
+    ),
+    setting(
+        "native.advertised",
+        Kind::HostPort { words: &["none"] },
+        "\"none\"",
+        Some("advertised.listeners"),
+        "Host and port that clients are told instead of native.bind. Needed when native.bind is 0.0.0.0 or [::], or behind address translation.",
+    ),
+    setting(
+        "native.core_bind",
+        Kind::Address { words: &[] },
+        "\"127.0.0.1:7401\"",
+        None,
+        "Address of the cores' own listeners: core i listens on port + i, and native clients connect to the core that owns their partition. Port 0: the system picks one for each.",
+    ),
+    setting(
+        "native.core_advertised_host",
+        Kind::Host { words: &["none"] },
+        "\"none\"",
+        None,
+        "Host that clients are told for the cores' own listeners. \"none\": the host of native.advertised, else the address of native.core_bind.",
+    ),
+    setting(
+        "http.bind",
+        Kind::Address { words: &["off"] },
+        "\"127.0.0.1:8400\"",
+        None,
+        "Address of the admin HTTP server with /metrics, /healthz and /readyz, or \"off\". It has no access control: keep it off public networks.",
+    ),
+];
+
+const ACKNOWLEDGEMENT: &[Setting] = &[
+    setting(
+        "acks.default",
+        Kind::Acks,
+        "\"all\"",
+        Some("acks (a producer setting there)"),
+        "How many replicas hold a record before its producer gets an answer, for requests that name no level and topics that set none: \"all\" in sync, a number, or 0 for no answer at all.",
+    ),
+    setting(
+        "acks.min",
+        Kind::Acks,
+        "0",
+        None,
+        "Floor under acks, whatever a request says. A topic can raise it.",
+    ),
+    setting(
+        "durability.default",
+        Kind::Choice(&["fsync", "interval", "written"]),
+        "\"fsync\"",
+        Some("log.flush.interval.messages = 1 comes closest to fsync"),
+        "When a replica's copy counts: \"fsync\" on the medium (survives power loss), \"interval\" written with direct I/O and synced in the background, \"written\" written and never synced by the broker. All three survive a kill of the process. A request or a topic can name another; a request only a stronger one.",
+    ),
+    setting(
+        "durability.interval",
+        Kind::Duration {
+            min_ms: 1,
+            max_ms: HOUR_MS,
+            words: &[],
+        },
+        "\"100 ms\"",
+        Some("log.flush.interval.ms"),
+        "Under \"interval\": the longest time between a write and its sync.",
+    ),
+    setting(
+        "durability.interval_bytes",
+        Kind::Size {
+            min: 4 * KIB,
+            max: GIB,
+            words: &[],
+        },
+        "\"1 MiB\"",
+        None,
+        "Under \"interval\": so many written bytes of one partition bring its sync forward.",
+    ),
+];
+
+const LOGS: &[Setting] = &[
+    setting(
+        "log.segment.bytes",
+        Kind::Size {
+            min: MIB,
+            max: 2 * GIB,
+            words: &[],
+        },
+        "\"128 MiB\"",
+        Some("log.segment.bytes"),
+        "A log is a row of segment files; a new one begins before the newest would grow past this. Retention deletes whole segments.",
+    ),
+    setting(
+        "log.roll.ms",
+        Kind::Duration {
+            min_ms: SECOND_MS,
+            max_ms: 365 * DAY_MS,
+            words: &["auto"],
+        },
+        "\"auto\"",
+        Some("log.roll.ms"),
+        "A new segment also begins when the newest one's first append is this long ago. \"auto\": a fourteenth of log.retention.ms, so 12 h at 7 d; 7 d without a retention by time.",
+    ),
+    setting(
+        "log.index.interval.bytes",
+        Kind::Size {
+            min: 4 * KIB,
+            max: 16 * MIB,
+            words: &[],
+        },
+        "\"32 KiB\"",
+        Some("log.index.interval.bytes"),
+        "One entry of the offset index for so many bytes of log. Smaller: faster seeks, more memory.",
+    ),
+    setting(
+        "log.retention.ms",
+        Kind::Duration {
+            min_ms: SECOND_MS,
+            max_ms: 36_500 * DAY_MS,
+            words: &["none"],
+        },
+        "\"7 d\"",
+        Some("log.retention.ms"),
+        "Events are kept this long after they were appended (by the broker's clock), read or not; \"none\": for ever. A topic can set its own.",
+    ),
+    setting(
+        "log.retention.bytes",
+        Kind::Size {
+            min: MIB,
+            max: 1024 * TIB,
+            words: &["none"],
+        },
+        "\"none\"",
+        Some("log.retention.bytes"),
+        "Size of one partition's log above which its oldest segments are deleted; \"none\": no bound. A topic can set its own.",
+    ),
+    setting(
+        "storage.direct_io",
+        Kind::Choice(&["require", "prefer"]),
+        "\"require\"",
+        None,
+        "\"require\": the broker starts only where the file system takes direct I/O. \"prefer\": on memory-backed or other file systems without it, buffered I/O is used, slower and with the page cache's durability; it is said at the start.",
+    ),
+    setting(
+        "storage.reserve_bytes",
+        Kind::Size {
+            min: 0,
+            max: 64 * TIB,
+            words: &["auto"],
+        },
+        "\"auto\"",
+        None,
+        "With less free space than this, produce requests are refused with STORAGE_FULL; reads and retention go on. \"auto\": 5 % of the file system, at most 1 GiB.",
+    ),
+];
+
+const TOPICS: &[Setting] = &[
+    setting(
+        "num.partitions",
+        Kind::Integer {
+            min: 1,
+            max: 100_000,
+        },
+        "1",
+        Some("num.partitions"),
+        "Partitions of a topic whose creator names no number.",
+    ),
+    setting(
+        "default.replication.factor",
+        Kind::Integer {
+            min: 1,
+            max: i16::MAX as i64,
+        },
+        "1",
+        Some("default.replication.factor"),
+        "Replicas of a topic whose creator names no number. At most the number of brokers.",
+    ),
+    setting(
+        "min.insync.replicas",
+        Kind::Integer {
+            min: 1,
+            max: i16::MAX as i64,
+        },
+        "1",
+        Some("min.insync.replicas"),
+        "With acks \"all\": fewer replicas in sync than this refuse the request.",
+    ),
+    setting(
+        "message.max.bytes",
+        Kind::Size {
+            min: KIB,
+            max: GIB,
+            words: &[],
+        },
+        "1048588",
+        Some("message.max.bytes"),
+        "Largest record batch, compressed as it comes. A topic can set its own.",
+    ),
+];
+
+const LIMITS: &[Setting] = &[
+    setting(
+        "native.frame_bytes_max",
+        Kind::Size {
+            min: 64 * KIB,
+            max: GIB,
+            words: &[],
+        },
+        "\"16 MiB\"",
+        Some("socket.request.max.bytes"),
+        "Largest frame in either direction; so it bounds what one fetch returns.",
+    ),
+    setting(
+        "native.connections_max",
+        Kind::Integer {
+            min: 1,
+            max: 1_000_000,
+        },
+        "10000",
+        Some("max.connections"),
+        "Native connections of one core. A connection beyond it is closed at once. Each needs an open file: `tackboard check` compares.",
+    ),
+    setting(
+        "native.requests_in_flight_max",
+        Kind::Integer {
+            min: 1,
+            max: 100_000,
+        },
+        "256",
+        Some("max.in.flight.requests.per.connection (a producer setting there)"),
+        "Unanswered requests of one connection; at the bound the broker stops reading from it.",
+    ),
+    setting(
+        "native.request_bytes_in_flight_max",
+        Kind::Size {
+            min: 64 * KIB,
+            max: GIB,
+            words: &[],
+        },
+        "\"8 MiB\"",
+        Some("queued.max.request.bytes"),
+        "Bytes of unanswered requests of one connection; at the bound the broker stops reading from it. A single larger request is still taken.",
+    ),
+    setting(
+        "storage.partitions_per_core_max",
+        Kind::Integer {
+            min: 1,
+            max: 100_000,
+        },
+        "1000",
+        None,
+        "Partitions that one core may own; topics beyond it are refused. Each needs an open file and some memory.",
+    ),
+];
+
+const OPERATION: &[Setting] = &[
+    setting(
+        "shutdown.deadline",
+        Kind::Duration {
+            min_ms: 0,
+            max_ms: HOUR_MS,
+            words: &[],
+        },
+        "\"30 s\"",
+        None,
+        "SIGTERM and SIGINT stop the broker cleanly: answer what was asked, write, sync. After this long it exits anyway, and the next start recovers as after a crash.",
+    ),
+    setting(
+        "logging.level",
+        Kind::Choice(&["error", "warn", "info", "debug", "trace"]),
+        "\"info\"",
+        None,
+        "Least important log lines that are written (to stderr).",
+    ),
+    setting(
+        "logging.format",
+        Kind::Choice(&["text", "json"]),
+        "\"text\"",
+        None,
+        "\"text\" for people, \"json\" one object per line for collectors.",
+    ),
+];
+
+/// All settings in order.
+pub fn all() -> impl Iterator<Item = &'static Setting> {
+    SECTIONS.iter().flat_map(|section| section.settings)
+}
+
+/// The setting of that key.
+pub fn find(key: &str) -> Option<&'static Setting> {
+    all().find(|setting| setting.key == key)
+}
+
+/// The setting whose key is nearest to `key`, if it is near enough to be meant.
+///
+/// Compared are whole keys, with `_` and `.` taken as equal, and also the words in them, so that
+/// `segment_bytes` and `retension.ms` find `log.segment.bytes` and `log.retention.ms`.
+pub fn nearest(key: &str) -> Option<&'static Setting> {
+    let wanted = normalized(key);
+    all()
+        .map(|setting| {
+            let candidate = normalized(setting.key);
+            let whole = edit_distance(&wanted, &candidate);
+            let without_section = candidate.split_once('.').map_or(usize::MAX, |(_, rest)| {
+                edit_distance(&wanted, rest).saturating_add(1)
+            });
+            let both_without_section = match (wanted.split_once('.'), candidate.split_once('.')) {
+                (Some((_, left)), Some((_, right))) => edit_distance(left, right) + 2,
+                _ => usize::MAX,
+            };
+            (
+                whole.min(without_section).min(both_without_section),
+                setting,
+            )
+        })
+        .min_by_key(|(distance, _)| *distance)
+        .filter(|(distance, _)| *distance <= 2 + wanted.len() / 6)
+        .map(|(_, setting)| setting)
+}
+
+fn normalized(key: &str) -> String {
+    key.to_ascii_lowercase().replace(['_', '-'], ".")
+}
+
+/// Edits (insert, delete, replace, swap of neighbours) that turn one text into the other.
+fn edit_distance(left: &str, right: &str) -> usize {
+    let left: Vec<char> = left.chars().take(KEY_LENGTH_MAX).collect();
+    let right: Vec<char> = right.chars().take(KEY_LENGTH_MAX).collect();
+    let mut before_last = vec![0; right.len() + 1];
+    let mut last: Vec<usize> = (0..=right.len()).collect();
+    for row in 1..=left.len() {
+        let mut current = vec![row; right.len() + 1];
+        for column in 1..=right.len() {
+            let replaced = last[column - 1] + usize::from(left[row - 1] != right[column - 1]);
+            current[column] = replaced.min(last[column] + 1).min(current[column - 1] + 1);
+            let swapped = row > 1
+                && column > 1
+                && left[row - 1] == right[column - 2]
+                && left[row - 2] == right[column - 1];
+            if swapped {
+                current[column] = current[column].min(before_last[column - 2] + 1);
+            }
+        }
+        before_last = last;
+        last = current;
+    }
+    last[right.len()]
+}
+
+/// Longer keys than this are compared by their beginning only.
+const KEY_LENGTH_MAX: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn keys_are_unique_and_no_key_is_the_table_of_another() {
+        let keys: BTreeSet<_> = all().map(|setting| setting.key).collect();
+        assert_eq!(keys.len(), all().count());
+        for key in &keys {
+            let table = format!("{key}.");
+            assert!(
+                !keys.iter().any(|other| other.starts_with(&table)),
+                "{key} is also a table"
+            );
+        }
+    }
+
+    #[test]
+    fn near_misses_find_what_was_meant() {
+        let nearest_key = |key| nearest(key).map(|setting| setting.key);
+        assert_eq!(nearest_key("retension.ms"), Some("log.retention.ms"));
+        assert_eq!(nearest_key("log.retention_ms"), Some("log.retention.ms"));
+        assert_eq!(
+            nearest_key("storage.segment_bytes"),
+            Some("log.segment.bytes")
+        );
+        assert_eq!(nearest_key("acks.defualt"), Some("acks.default"));
+        assert_eq!(nearest_key("data.dri"), Some("data.dir"));
+        assert_eq!(nearest_key("colour.of.the.sky"), None);
+    }
+}

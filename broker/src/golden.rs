@@ -1,0 +1,30 @@
+//! Files in the repository that are rendered from code, and the check that they still agree.
+
+use std::path::Path;
+
+/// Compares a file, named from the root of the repository, with what the code renders.
+/// `UPDATE_GOLDEN=1` writes it instead.
+#[track_caller]
+pub(crate) fn check(path: &str, rendered: &str) {
+    let full = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        std::fs::create_dir_all(full.parent().expect("a file has a folder"))
+            .expect("folder can be made");
+        std::fs::write(&full, rendered).expect("file can be written");
+        return;
+    }
+    let kept = std::fs::read_to_string(&full).unwrap_or_default();
+    let differs = kept
+        .lines()
+        .zip(rendered.lines())
+        .position(|(left, right)| left != right);
+    assert!(
+        kept == rendered,
+        "{path} is not as rendered (first difference at line {}); \
+         UPDATE_GOLDEN=1 cargo test -p tackboard-broker rewrites it",
+        differs.map_or_else(
+            || kept.lines().count().min(rendered.lines().count()),
+            |at| at
+        ) + 1
+    );
+}
