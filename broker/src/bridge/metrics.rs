@@ -7,8 +7,8 @@
 //! measures latency from outside, where it is felt).
 //!
 //! Invariants:
-//! 1. A counter has one writer: the core that owns the block (or, for [`WatchdogMetrics`], the
-//!    watchdog thread). So a bump is a plain load and store, no locked instruction.
+//! 1. A counter has one writer: the core that owns the block (or, for [`WatchdogMetrics`], whoever
+//!    mirrors the watchdog). So a bump is a plain load and store, no locked instruction.
 //! 2. No two cores' blocks share a cache line (128 bytes: adjacent lines are fetched in pairs).
 //! 3. Readers see each number a moment late and never torn; numbers of one moment need not agree
 //!    with each other.
@@ -32,6 +32,11 @@ impl Counter {
     #[inline]
     pub fn increment(&self) {
         self.add(1);
+    }
+
+    /// Takes over a total that is counted elsewhere.
+    pub fn mirror(&self, total: u64) {
+        self.0.store(total, Ordering::Relaxed);
     }
 
     /// The value now, from any thread.
@@ -111,7 +116,7 @@ macro_rules! core_metrics {
         #[repr(align(128))]
         pub struct CoreMetrics {
             $( #[doc = $help] pub $field: $kind, )*
-            /// Written by the watchdog thread, on cache lines of its own.
+            /// Mirrored from the watchdog when metrics are read; on cache lines of its own.
             pub watchdog: WatchdogMetrics,
         }
 
@@ -142,7 +147,8 @@ macro_rules! core_metrics {
     };
 }
 
-/// The part of a core's numbers that the watchdog thread writes.
+/// The part of a core's numbers that the core does not write itself: it would stand still when it
+/// matters.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct WatchdogMetrics {
