@@ -70,7 +70,6 @@ impl<'a> Cursor<'a> {
     read_integer!(i16_le, i16, from_le_bytes);
     read_integer!(i32_le, i32, from_le_bytes);
     read_integer!(i64_le, i64, from_le_bytes);
-    read_integer!(u32_be, u32, from_be_bytes);
 }
 
 #[cfg(test)]

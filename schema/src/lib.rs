@@ -14,7 +14,6 @@
 //! Where to start reading: [`frame`], then [`record_batch`], then [`storage`].
 //! `docs/protocol.md` and `docs/storage-format.md` describe the same bytes in words.
 
-#[allow(dead_code)] // Its other readers serve `storage`.
 mod cursor;
 mod decode_error;
 mod error_code;
@@ -22,6 +21,7 @@ pub mod frame;
 mod ids;
 pub mod native;
 pub mod record_batch;
+pub mod storage;
 mod topic_name;
 
 pub use decode_error::{DecodeError, DecodeErrorKind};
