@@ -2,5 +2,6 @@
 
 pub mod bridge;
 pub mod config;
+pub mod control;
 #[cfg(test)]
 mod golden;

@@ -1,0 +1,267 @@
+//! From a configuration to a running control thread, and the handle on it.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tackboard_logic::metadata::{
+    ClusterId, Command, Endpoint, Image, IncarnationId, MetadataRefusal, RegisterBroker,
+};
+use tackboard_schema::{BrokerId, CoreId};
+
+use crate::bridge::{CoreSender, Metrics, PartitionFault, ToControl};
+
+use super::http;
+use super::metadata_log::{Limits, MetadataLog, MetadataLogError, RecoverySummary};
+use super::metrics::BrokerNumbers;
+use super::quorum::LocalQuorum;
+use super::service::{Channels, Request, Service};
+use super::status::Status;
+
+/// Everything that the control thread is told.
+#[derive(Debug)]
+pub struct ControlConfig {
+    /// This broker.
+    pub broker: BrokerId,
+    /// From the superblock; drawn at random at the first start.
+    pub cluster_id: ClusterId,
+    /// The data folder, locked by the caller. The metadata goes to `meta/` in it.
+    pub data_dir: PathBuf,
+    /// What clients are told of the native listener on any core.
+    pub any_core: Endpoint,
+    /// What clients are told of each core's own listener.
+    pub core_endpoints: Vec<Endpoint>,
+    /// Partitions that one core may own.
+    pub partitions_per_core_max: u32,
+    /// One for each core, in order.
+    pub cores: Vec<CoreSender>,
+    /// What the cores send.
+    pub inbox: flume::Receiver<ToControl>,
+    /// Bound by the caller, so that a conflict is reported before anything starts. None: no HTTP.
+    pub http: Option<TcpListener>,
+    /// The cores' counters.
+    pub metrics: Metrics,
+    /// Called before metrics are shown, to mirror what is counted elsewhere into them.
+    pub refresh_metrics: RefreshMetrics,
+    /// `storage.reserve_bytes`, shown beside the free space.
+    pub reserve_bytes: u64,
+    /// `memory.total`, shown.
+    pub memory_bytes: u64,
+}
+
+/// Mirrors numbers that others count (the watchdog, the allocator) into the metrics.
+pub struct RefreshMetrics(pub Box<dyn Fn(&Metrics) + Send + Sync>);
+
+impl std::fmt::Debug for RefreshMetrics {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("RefreshMetrics")
+    }
+}
+
+/// What the control thread has to say to whoever started it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ControlEvent {
+    /// Every core has opened its partitions; the broker serves.
+    Ready {
+        /// Partitions that are not served as they should be.
+        faults: Vec<PartitionFault>,
+    },
+    /// No topic can be created or deleted until a restart; records flow on.
+    MetadataFailed {
+        /// What happened.
+        reason: String,
+    },
+    /// A core cannot go on; the process must end.
+    Fatal {
+        /// Which, and what happened.
+        reason: String,
+    },
+}
+
+/// How a shutdown went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShutdownReport {
+    /// All cores wrote and synced everything: the superblock may be marked clean.
+    pub clean: bool,
+    /// Cores that had not finished at the deadline.
+    pub not_drained: Vec<CoreId>,
+}
+
+/// Why the control thread could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// The metadata cannot be used.
+    #[error(transparent)]
+    Metadata(#[from] MetadataLogError),
+    /// The broker's own registration was refused.
+    #[error("this broker cannot register: {0}")]
+    Registration(MetadataRefusal),
+    /// The system refused something else.
+    #[error("control thread: cannot {action}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// A running control thread. Dropping it ends the thread, without a drain, and waits for the end.
+#[derive(Debug)]
+pub struct ControlHandle {
+    /// The metadata after this broker registered; the cores get it too.
+    pub first_image: Arc<Image>,
+    /// What opening the metadata log had to do.
+    pub recovery: RecoverySummary,
+    /// Where HTTP listens.
+    pub http_address: Option<SocketAddr>,
+    events: flume::Receiver<ControlEvent>,
+    /// None once the thread was asked to end.
+    requests: Option<flume::Sender<Request>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+/// Opens the metadata, registers this process (which bumps the epochs of what it leads), starts the
+/// thread and publishes the first image to the cores.
+///
+/// # Errors
+/// Before the thread runs; nothing then runs, and the metadata is as it was or holds the registration.
+pub fn start(config: ControlConfig) -> Result<ControlHandle, ControlError> {
+    let fail = |action| move |source| ControlError::Io { action, source };
+    let (mut log, recovery) =
+        MetadataLog::open(&config.data_dir, config.cluster_id, Limits::default())?;
+    register(&mut log, &config)?;
+    let first_image = log.image();
+    let http_address = config
+        .http
+        .as_ref()
+        .map(TcpListener::local_addr)
+        .transpose();
+    let http_address = http_address.map_err(fail("read the HTTP listener's address"))?;
+    let (requests, requests_receiver) = flume::unbounded();
+    let (events_sender, events) = flume::unbounded();
+    let channels = Channels {
+        cores: config.cores,
+        inbox: config.inbox,
+        requests: requests_receiver,
+        events: events_sender,
+    };
+    let status = Arc::new(Status::default());
+    let numbers = BrokerNumbers {
+        metrics: config.metrics,
+        refresh: config.refresh_metrics,
+        status: status.clone(),
+        started: Instant::now(),
+        data_dir: config.data_dir,
+        reserve_bytes: config.reserve_bytes,
+        memory_bytes: config.memory_bytes,
+        cluster_id: config.cluster_id,
+        broker: config.broker,
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(fail("start its runtime"))?;
+    let service = Service::new(LocalQuorum::new(log), channels, status);
+    let listener = config.http;
+    let thread = thread::Builder::new()
+        .name("control".to_owned())
+        .spawn(move || {
+            runtime.block_on(async move {
+                if let Some(listener) = listener {
+                    tokio::spawn(http::serve(listener, numbers));
+                }
+                service.run().await;
+            });
+            // Handlers in flight do not hold up the end.
+            runtime.shutdown_timeout(Duration::ZERO);
+        })
+        .map_err(fail("start its thread"))?;
+    Ok(ControlHandle {
+        first_image,
+        recovery,
+        http_address,
+        events,
+        requests: Some(requests),
+        thread: Some(thread),
+    })
+}
+
+fn register(log: &mut MetadataLog, config: &ControlConfig) -> Result<(), ControlError> {
+    let mut incarnation = [0; 16];
+    getrandom::fill(&mut incarnation).map_err(|error| ControlError::Io {
+        action: "draw random numbers",
+        source: io::Error::other(error),
+    })?;
+    let command = Command::RegisterBroker(RegisterBroker {
+        broker: config.broker,
+        incarnation: IncarnationId(incarnation),
+        any_core: config.any_core.clone(),
+        cores: config.core_endpoints.clone(),
+        partitions_per_core_max: config.partitions_per_core_max,
+    });
+    let answer = log
+        .propose(vec![command])
+        .pop()
+        .expect("one answer for one command");
+    answer.map(drop).map_err(ControlError::Registration)
+}
+
+impl ControlHandle {
+    /// What the control thread reports, in order. Waits for the next event; None when the thread ended.
+    pub fn next_event(&self) -> Option<ControlEvent> {
+        self.events.recv().ok()
+    }
+
+    /// A second receiver of nothing: the same channel, for whoever waits on another thread. Each event
+    /// goes to one of the waiting.
+    pub fn events(&self) -> flume::Receiver<ControlEvent> {
+        self.events.clone()
+    }
+
+    /// Waits until the broker serves.
+    ///
+    /// # Errors
+    /// The reason when a core reports that it cannot go on, or the thread has ended.
+    pub fn wait_ready(&self) -> Result<Vec<PartitionFault>, String> {
+        loop {
+            match self.next_event() {
+                Some(ControlEvent::Ready { faults }) => return Ok(faults),
+                Some(ControlEvent::Fatal { reason }) => return Err(reason),
+                Some(ControlEvent::MetadataFailed { .. }) => {}
+                None => return Err("the control thread has ended".to_owned()),
+            }
+        }
+    }
+
+    /// Tells the cores to finish, waits for them until the deadline, and ends the thread.
+    pub fn shutdown(mut self, deadline: Instant) -> ShutdownReport {
+        let (answer, report) = flume::bounded(1);
+        if let Some(requests) = self.requests.take() {
+            // A thread that has ended drops the answer's sender, and the wait below ends too.
+            let _ = requests.send(Request::Shutdown { deadline, answer });
+        }
+        let report = report.recv().ok();
+        report.unwrap_or(ShutdownReport {
+            clean: false,
+            not_drained: Vec::new(),
+        })
+    }
+}
+
+impl Drop for ControlHandle {
+    fn drop(&mut self) {
+        self.requests = None;
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, that was printed where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "start_test.rs"]
+mod tests;
