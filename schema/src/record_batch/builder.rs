@@ -1,7 +1,7 @@
 //! Grows one batch record by record.
 
 use super::header::at;
-use super::varint::{VARINT_LENGTH_MAX, VARLONG_LENGTH_MAX, varlong_length, write_varlong};
+use super::varint::{VARINT_LENGTH_MAX, varlong_length, write_varlong};
 use super::{
     Attributes, BatchHeader, Compression, HEADER_LENGTH, LENGTH_AND_OFFSET_LENGTH, compression,
 };
@@ -9,6 +9,9 @@ use crate::{LeaderEpoch, Offset, ProducerEpoch, ProducerId, TimestampMs};
 
 /// The longest batch that the format can express.
 pub const BATCH_LENGTH_MAX: usize = i32::MAX as usize;
+
+/// The attributes of a record have no meaning yet.
+const RECORD_ATTRIBUTES: u8 = 0;
 
 /// Who produces a batch, and the sequence number of its first record.
 pub type ProducerStamp = (ProducerId, ProducerEpoch, i32);
@@ -24,8 +27,11 @@ pub struct BatchFull;
 /// to, and leaves the builder empty with its memory kept, ready for the next batch.
 #[derive(Clone, Debug)]
 pub struct BatchBuilder {
-    /// Room for the header, then the records.
+    /// Room for the header, then the records, then what earlier batches left: memory that was written once
+    /// is written again without being cleared.
     bytes: Vec<u8>,
+    /// Where the records end.
+    end: usize,
     compressed: Vec<u8>,
     base_timestamp: TimestampMs,
     max_timestamp: TimestampMs,
@@ -36,21 +42,19 @@ impl BatchBuilder {
     /// An empty batch. Timestamps are stored as differences from `base_timestamp`: usually that of the first
     /// record.
     pub fn new(base_timestamp: TimestampMs) -> Self {
-        let mut builder = Self {
-            bytes: Vec::new(),
+        Self {
+            bytes: vec![0; HEADER_LENGTH],
+            end: HEADER_LENGTH,
             compressed: Vec::new(),
             base_timestamp,
             max_timestamp: TimestampMs(i64::MIN),
             record_count: 0,
-        };
-        builder.reset(base_timestamp);
-        builder
+        }
     }
 
     /// Drops all records and begins anew, keeping the memory.
     pub fn reset(&mut self, base_timestamp: TimestampMs) {
-        self.bytes.clear();
-        self.bytes.resize(HEADER_LENGTH, 0);
+        self.end = HEADER_LENGTH;
         self.base_timestamp = base_timestamp;
         self.max_timestamp = TimestampMs(i64::MIN);
         self.record_count = 0;
@@ -58,7 +62,7 @@ impl BatchBuilder {
 
     /// Length of the batch so far, uncompressed, header included.
     pub fn size(&self) -> usize {
-        self.bytes.len()
+        self.end
     }
 
     /// How many records there are.
@@ -100,28 +104,26 @@ impl BatchBuilder {
     ) -> Result<(), BatchFull> {
         let timestamp_delta = self.timestamp_delta(timestamp);
         let body = body_length(timestamp_delta, self.record_count, key, value, headers);
-        if body > BATCH_LENGTH_MAX - VARINT_LENGTH_MAX - self.bytes.len() {
+        if body > BATCH_LENGTH_MAX - VARINT_LENGTH_MAX - self.end {
             return Err(BatchFull);
         }
-        self.bytes.reserve(body + VARINT_LENGTH_MAX);
-
-        // Everything in front of the key goes through a small array, so that the vector grows once for it.
-        let mut front = [0; 3 * VARINT_LENGTH_MAX + 1 + VARLONG_LENGTH_MAX];
-        let mut length = write_varlong(&mut front, body as i64);
-        // The byte of attributes of a record has no meaning yet: zero.
-        length += 1;
-        length += write_varlong(&mut front[length..], timestamp_delta);
-        length += write_varlong(&mut front[length..], i64::from(self.record_count));
-        length += write_varlong(&mut front[length..], nullable_length(key));
-        self.bytes.extend_from_slice(&front[..length]);
-        self.bytes.extend_from_slice(key.unwrap_or_default());
-        put_nullable(&mut self.bytes, value);
-        put_varlong(&mut self.bytes, headers.len() as i64);
+        self.make_room(body + VARINT_LENGTH_MAX);
+        let mut out = Writer {
+            bytes: &mut self.bytes,
+            at: self.end,
+        };
+        out.varlong(body as i64);
+        out.byte(RECORD_ATTRIBUTES);
+        out.varlong(timestamp_delta);
+        out.varlong(i64::from(self.record_count));
+        out.nullable(key);
+        out.nullable(value);
+        out.varlong(headers.len() as i64);
         for (name, value) in headers {
-            put_nullable(&mut self.bytes, Some(name.as_bytes()));
-            put_nullable(&mut self.bytes, *value);
+            out.nullable(Some(name.as_bytes()));
+            out.nullable(*value);
         }
-
+        self.end = out.at;
         self.record_count += 1;
         self.max_timestamp = self.max_timestamp.max(timestamp);
         Ok(())
@@ -152,7 +154,7 @@ impl BatchBuilder {
         let is_smaller = compression != Compression::None && self.compress(compression);
         let (codec, payload_length) = match is_smaller {
             true => (compression, self.compressed.len()),
-            false => (Compression::None, self.bytes.len() - HEADER_LENGTH),
+            false => (Compression::None, self.end - HEADER_LENGTH),
         };
         let header = self.header(producer, codec, payload_length);
         self.bytes[..HEADER_LENGTH].copy_from_slice(&header.to_bytes());
@@ -162,7 +164,7 @@ impl BatchBuilder {
             out.extend_from_slice(&self.bytes[..HEADER_LENGTH]);
             out.extend_from_slice(&self.compressed);
         } else {
-            out.extend_from_slice(&self.bytes);
+            out.extend_from_slice(&self.bytes[..self.end]);
         }
         let crc = crc32c::crc32c(&out[start + at::ATTRIBUTES..]);
         out[start + at::CRC..start + at::ATTRIBUTES].copy_from_slice(&crc.to_be_bytes());
@@ -172,8 +174,9 @@ impl BatchBuilder {
     /// Compresses the records; whether that made them smaller.
     fn compress(&mut self, codec: Compression) -> bool {
         self.compressed.clear();
-        compression::compress(codec, &self.bytes[HEADER_LENGTH..], &mut self.compressed);
-        self.compressed.len() < self.bytes.len() - HEADER_LENGTH
+        let records = &self.bytes[HEADER_LENGTH..self.end];
+        compression::compress(codec, records, &mut self.compressed);
+        self.compressed.len() < records.len()
     }
 
     fn header(
@@ -198,6 +201,20 @@ impl BatchBuilder {
             base_sequence,
             record_count: self.record_count,
         }
+    }
+
+    /// Sees to it that so many bytes can be written behind the records.
+    #[inline]
+    fn make_room(&mut self, length: usize) {
+        if self.bytes.len() - self.end < length {
+            self.grow(length);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, length: usize) {
+        let doubled = self.bytes.len() * 2;
+        self.bytes.resize(doubled.max(self.end + length), 0);
     }
 
     fn timestamp_delta(&self, timestamp: TimestampMs) -> i64 {
@@ -231,15 +248,30 @@ fn nullable_length(bytes: Option<&[u8]>) -> i64 {
     bytes.map_or(-1, |bytes| bytes.len() as i64)
 }
 
-#[inline]
-fn put_nullable(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
-    put_varlong(out, nullable_length(bytes));
-    out.extend_from_slice(bytes.unwrap_or_default());
+/// Writes the fields of a record into memory that has room for them.
+struct Writer<'a> {
+    bytes: &'a mut [u8],
+    at: usize,
 }
 
-#[inline]
-fn put_varlong(out: &mut Vec<u8>, value: i64) {
-    let mut bytes = [0; VARLONG_LENGTH_MAX];
-    let length = write_varlong(&mut bytes, value);
-    out.extend_from_slice(&bytes[..length]);
+impl Writer<'_> {
+    #[inline]
+    fn byte(&mut self, byte: u8) {
+        self.bytes[self.at] = byte;
+        self.at += 1;
+    }
+
+    #[inline]
+    fn varlong(&mut self, value: i64) {
+        self.at += write_varlong(&mut self.bytes[self.at..], value);
+    }
+
+    #[inline]
+    fn nullable(&mut self, bytes: Option<&[u8]>) {
+        self.varlong(nullable_length(bytes));
+        if let Some(bytes) = bytes {
+            self.bytes[self.at..self.at + bytes.len()].copy_from_slice(bytes);
+            self.at += bytes.len();
+        }
+    }
 }

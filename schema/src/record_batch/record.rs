@@ -1,7 +1,7 @@
 //! The records of one batch, not compressed or no longer so.
 
 use super::BatchHeader;
-use super::varint::{read_varint, read_varlong};
+use super::varint::{VARINT_LENGTH_MAX, VARLONG_LENGTH_MAX, fault, read_varint, read_varlong};
 use crate::{DecodeError, Offset, TimestampMs};
 
 /// One record, borrowed from its batch.
@@ -229,20 +229,29 @@ impl<'a> Fields<'a> {
 
     #[inline]
     fn varint(&mut self, what: &'static str) -> Result<i32, DecodeError> {
-        let (value, length) =
-            read_varint(self.rest(), what).map_err(|error| error.shifted(self.at()))?;
-        self.position += length;
-        Ok(value)
+        let rest = self.rest();
+        match read_varint(rest) {
+            Some((value, length)) => {
+                self.position += length;
+                Ok(value)
+            }
+            None => Err(fault(rest, VARINT_LENGTH_MAX, what, self.at())),
+        }
     }
 
     #[inline]
     fn varlong(&mut self, what: &'static str) -> Result<i64, DecodeError> {
-        let (value, length) =
-            read_varlong(self.rest(), what).map_err(|error| error.shifted(self.at()))?;
-        self.position += length;
-        Ok(value)
+        let rest = self.rest();
+        match read_varlong(rest) {
+            Some((value, length)) => {
+                self.position += length;
+                Ok(value)
+            }
+            None => Err(fault(rest, VARLONG_LENGTH_MAX, what, self.at())),
+        }
     }
 
+    #[inline]
     fn byte(&mut self, what: &'static str) -> Result<u8, DecodeError> {
         let byte = self
             .rest()

@@ -8,38 +8,48 @@ pub const VARINT_LENGTH_MAX: usize = 5;
 /// The longest encoding of 64 bits.
 pub const VARLONG_LENGTH_MAX: usize = 10;
 
-/// Reads a 64-bit number at the start of `bytes`: the number, and how many bytes it took.
+/// Reads a 64-bit number at the start of `bytes`: the number, and how many bytes it took. `None`: it is cut
+/// short or longer than 64 bits; see [`fault`].
 #[inline]
-pub fn read_varlong(bytes: &[u8], what: &'static str) -> Result<(i64, usize), DecodeError> {
+pub fn read_varlong(bytes: &[u8]) -> Option<(i64, usize)> {
+    match bytes {
+        [first, ..] if first & 0x80 == 0 => Some((unzigzag(u64::from(*first)), 1)),
+        _ => read_longer(bytes),
+    }
+}
+
+/// Reads a 32-bit number at the start of `bytes`: the number, and how many bytes it took. `None`: it is cut
+/// short or longer than 32 bits; see [`fault`].
+#[inline]
+pub fn read_varint(bytes: &[u8]) -> Option<(i32, usize)> {
+    let (value, length) = read_varlong(bytes)?;
+    let value = i32::try_from(value).ok()?;
+    (length <= VARINT_LENGTH_MAX).then_some((value, length))
+}
+
+fn read_longer(bytes: &[u8]) -> Option<(i64, usize)> {
     let mut value: u64 = 0;
     for (index, byte) in bytes.iter().take(VARLONG_LENGTH_MAX).enumerate() {
         let bits = u64::from(byte & 0x7f);
         if index == VARLONG_LENGTH_MAX - 1 && bits > 1 {
-            break;
+            return None;
         }
         value |= bits << (7 * index);
         if byte & 0x80 == 0 {
-            return Ok((unzigzag(value), index + 1));
+            return Some((unzigzag(value), index + 1));
         }
     }
-    Err(fault(bytes, VARLONG_LENGTH_MAX, what))
+    None
 }
 
-/// Reads a 32-bit number at the start of `bytes`: the number, and how many bytes it took.
-#[inline]
-pub fn read_varint(bytes: &[u8], what: &'static str) -> Result<(i32, usize), DecodeError> {
-    if let [first, ..] = bytes
-        && first & 0x80 == 0
-    {
-        return Ok((unzigzag(u64::from(*first)) as i32, 1));
-    }
-    let (value, length) = read_varlong(bytes, what)?;
-    match i32::try_from(value) {
-        Ok(value) if length <= VARINT_LENGTH_MAX => Ok((value, length)),
-        _ => {
-            Err(DecodeError::invalid(what, 0)
-                .with_detail("number of variable length exceeds 32 bits"))
-        }
+/// Why a number of at most `length_max` bytes could not be read at the start of `bytes`.
+#[cold]
+pub fn fault(bytes: &[u8], length_max: usize, what: &'static str, at_byte: usize) -> DecodeError {
+    let ends = bytes.iter().take(length_max).any(|byte| byte & 0x80 == 0);
+    if !ends && bytes.len() < length_max {
+        DecodeError::truncated(what, at_byte).with_detail("number of variable length is cut short")
+    } else {
+        DecodeError::invalid(what, at_byte).with_detail("number of variable length is too long")
     }
 }
 
@@ -51,6 +61,10 @@ pub fn read_varint(bytes: &[u8], what: &'static str) -> Result<(i32, usize), Dec
 #[inline]
 pub fn write_varlong(out: &mut [u8], value: i64) -> usize {
     let mut rest = zigzag(value);
+    if rest < 0x80 {
+        out[0] = rest as u8;
+        return 1;
+    }
     let mut length = 0;
     while rest >= 0x80 {
         out[length] = rest as u8 | 0x80;
@@ -78,15 +92,6 @@ fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-#[cold]
-fn fault(bytes: &[u8], length_max: usize, what: &'static str) -> DecodeError {
-    if bytes.len() < length_max {
-        DecodeError::truncated(what, 0).with_detail("number of variable length is cut short")
-    } else {
-        DecodeError::invalid(what, 0).with_detail("number of variable length exceeds 64 bits")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,12 +103,12 @@ mod tests {
             let mut bytes = [0; VARLONG_LENGTH_MAX];
             let length = write_varlong(&mut bytes, value);
             prop_assert_eq!(length, varlong_length(value));
-            prop_assert_eq!(read_varlong(&bytes[..length], "n"), Ok((value, length)));
-            prop_assert!(read_varlong(&bytes[..length - 1], "n").is_err());
+            prop_assert_eq!(read_varlong(&bytes[..length]), Some((value, length)));
+            prop_assert!(read_varlong(&bytes[..length - 1]).is_none());
             let small = value as i32;
             let length = write_varlong(&mut bytes, i64::from(small));
             prop_assert!(length <= VARINT_LENGTH_MAX);
-            prop_assert_eq!(read_varint(&bytes[..length], "n"), Ok((small, length)));
+            prop_assert_eq!(read_varint(&bytes[..length]), Some((small, length)));
         }
     }
 
@@ -122,25 +127,21 @@ mod tests {
             ),
         ];
         for (value, bytes) in cases {
-            assert_eq!(read_varlong(bytes, "n"), Ok((value, bytes.len())));
+            assert_eq!(read_varlong(bytes), Some((value, bytes.len())));
         }
-        assert!(read_varlong(&[0xff; 20], "n").is_err(), "never ends");
+        assert!(read_varlong(&[0xff; 20]).is_none(), "never ends");
         assert!(
-            read_varlong(
-                &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2],
-                "n"
-            )
-            .is_err(),
+            read_varlong(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]).is_none(),
             "65 bits"
         );
         assert!(
-            read_varint(&[0xff, 0xff, 0xff, 0xff, 0x1f], "n").is_err(),
+            read_varint(&[0xff, 0xff, 0xff, 0xff, 0x1f]).is_none(),
             "33 bits"
         );
         assert!(
-            read_varint(&[0x80, 0x80, 0x80, 0x80, 0x80, 0], "n").is_err(),
+            read_varint(&[0x80, 0x80, 0x80, 0x80, 0x80, 0]).is_none(),
             "six bytes"
         );
-        assert!(read_varint(&[], "n").is_err());
+        assert!(read_varint(&[]).is_none());
     }
 }
