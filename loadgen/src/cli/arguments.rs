@@ -1,0 +1,351 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::styling::Styles;
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+use super::fault::SettingFaults;
+use super::plan::Plan;
+use super::{quantity, scenario, settings};
+
+/// What was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// The three stages that need no settings.
+    Canonical(Canonical),
+    /// One run by a plan.
+    Run(Box<Plan>),
+    /// Numbered events against a broker that may come and go.
+    Verify(Box<Plan>),
+}
+
+/// The few things that a run without arguments can be told.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Canonical {
+    /// Longest time of each stage.
+    pub stage_duration: Duration,
+    /// Folder that results are saved in; none: `perf/results` inside a checkout, else nowhere.
+    pub out: Option<PathBuf>,
+    /// Folder in which the temporary folder is made.
+    pub data: Option<PathBuf>,
+    /// Rate of the steady stage.
+    pub steady_rate: f64,
+}
+
+/// A command line that was understood.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arguments {
+    /// What to do.
+    pub action: Action,
+    /// One JSON object on standard output instead of text.
+    pub json: bool,
+}
+
+/// Why a command line leads to nothing.
+#[derive(Debug)]
+pub enum Refusal {
+    /// Help or version was asked for, or clap found a fault; it has its own text and exit code.
+    Clap(clap::Error),
+    /// Values that can't be used.
+    Settings(SettingFaults),
+}
+
+/// Reads a command line.
+pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments, Refusal> {
+    let matches = command()
+        .try_get_matches_from(arguments)
+        .map_err(Refusal::Clap)?;
+    let mut faults = SettingFaults::default();
+    let (action, json) = match matches.subcommand() {
+        None => (
+            Action::Canonical(canonical(&matches, &mut faults)),
+            matches.get_flag("json"),
+        ),
+        Some(("run", matches)) => {
+            let plan = plan(matches, false, &mut faults);
+            (Action::Run(Box::new(plan)), matches.get_flag("json"))
+        }
+        Some(("verify", matches)) => {
+            let mut plan = plan(matches, true, &mut faults);
+            if plan.duration.is_none() && plan.count.is_none() {
+                plan.duration = Some(Duration::from_secs(60));
+            }
+            (Action::Verify(Box::new(plan)), matches.get_flag("json"))
+        }
+        Some((other, _)) => unreachable!("clap knows no subcommand {other}"),
+    };
+    faults
+        .or(Arguments { action, json })
+        .map_err(Refusal::Settings)
+}
+
+fn command() -> Command {
+    Command::new("tackboard-loadgen")
+        .version(env!("CARGO_PKG_VERSION"))
+        .styles(Styles::plain())
+        .about("Load generator and verifier for the Tackboard broker")
+        .long_about(
+            "Load generator and verifier for the Tackboard broker.\n\n\
+             Without a command: starts a broker inside this process on a free port, with its data in a temporary folder on a \
+             real disk; sends 20,000 real flights, then small events as fast as it goes, then 100,000 a second, each for at \
+             most 10 s or a quarter of the free space; reads everything back and checks it. Exits 0 only if nothing was lost, \
+             duplicated, out of order or changed.",
+        )
+        .after_help(
+            "Exit codes: 0 everything held; 1 something was lost, duplicated, out of order or changed, a run could not keep \
+             its schedule, or the broker failed; 2 usage; 130 interrupted.",
+        )
+        .arg(json_argument())
+        .arg(out_argument())
+        .arg(path_argument("data", "Folder in which the temporary folder is made"))
+        .arg(hidden("stage-duration", "TIME"))
+        .arg(hidden("steady-rate", "RATE"))
+        .subcommand(
+            with_settings(Command::new("run"), false)
+                .about("One run: produce, consume or both; closed loop or at a rate; synthetic events or real ones")
+                .arg(path_argument("scenario", "File with settings (TOML); flags win over it").value_name("FILE"))
+                .arg(json_argument()),
+        )
+        .subcommand(
+            with_settings(Command::new("verify"), true)
+                .about("Write numbered events while the broker may be killed, then read everything back and name every fault")
+                .arg(json_argument()),
+        )
+}
+
+fn json_argument() -> Arg {
+    Arg::new("json")
+        .long("json")
+        .action(ArgAction::SetTrue)
+        .help("Print one JSON object and nothing else")
+}
+
+fn out_argument() -> Arg {
+    path_argument(
+        "out",
+        "Folder that results are saved in [default: perf/results inside a checkout]; none: nothing is saved",
+    )
+}
+
+fn path_argument(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name("DIR").help(help)
+}
+
+fn hidden(name: &'static str, value_name: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value_name).hide(true)
+}
+
+/// Adds a flag for every setting of the table.
+fn with_settings(mut command: Command, verify: bool) -> Command {
+    for group in settings::GROUPS {
+        for setting in group
+            .settings
+            .iter()
+            .filter(|setting| !verify || setting.in_verify)
+        {
+            let default = match (verify, setting.name) {
+                (true, "broker") => "127.0.0.1:7400",
+                (true, "duration") => "60s",
+                _ => setting.default,
+            };
+            let help = match default {
+                "" | "false" => setting.help.to_owned(),
+                default => format!("{} [default: {default}]", setting.help),
+            };
+            let argument = Arg::new(setting.name)
+                .long(setting.name)
+                .help(help)
+                .help_heading(group.heading);
+            command = command.arg(if setting.value_name.is_empty() {
+                argument.action(ArgAction::SetTrue)
+            } else {
+                argument
+                    .value_name(setting.value_name)
+                    .allow_hyphen_values(true)
+            });
+        }
+    }
+    command
+}
+
+/// Defaults, then the scenario file, then the flags.
+fn plan(matches: &ArgMatches, verify: bool, faults: &mut SettingFaults) -> Plan {
+    let mut plan = Plan::default();
+    if verify {
+        plan.brokers = vec!["127.0.0.1:7400".into()];
+    } else if let Some(path) = matches.get_one::<String>("scenario") {
+        scenario::load(path.as_ref(), &mut plan, faults);
+    }
+    for setting in settings::all().filter(|setting| !verify || setting.in_verify) {
+        let value = if setting.value_name.is_empty() {
+            matches.get_flag(setting.name).then(|| "true".to_owned())
+        } else {
+            matches.get_one::<String>(setting.name).cloned()
+        };
+        if let Some(value) = value {
+            if (setting.apply)(&mut plan, &value).is_none() {
+                faults.add(format!("--{}", setting.name), value, setting.allowed);
+            }
+        }
+    }
+    // Contradictions are worth telling only between values that are good by themselves.
+    if faults.0.is_empty() {
+        plan.check(faults);
+        for fault in &mut faults.0 {
+            fault.field.insert_str(0, "--");
+        }
+    }
+    plan
+}
+
+fn canonical(matches: &ArgMatches, faults: &mut SettingFaults) -> Canonical {
+    let mut canonical = Canonical {
+        stage_duration: super::plan::DURATION_DEFAULT,
+        out: matches.get_one::<String>("out").map(PathBuf::from),
+        data: matches.get_one::<String>("data").map(PathBuf::from),
+        steady_rate: 100_000.0,
+    };
+    if let Some(text) = matches.get_one::<String>("stage-duration") {
+        match quantity::duration(text).filter(|d| (0.1..=600.0).contains(&d.as_secs_f64())) {
+            Some(duration) => canonical.stage_duration = duration,
+            None => faults.add(
+                "--stage-duration",
+                text,
+                "a time from 100 ms to 10 min with its unit",
+            ),
+        }
+    }
+    if let Some(text) = matches.get_one::<String>("steady-rate") {
+        match quantity::number(text).filter(|rate| (1.0..=1e8).contains(rate)) {
+            Some(rate) => canonical.steady_rate = rate,
+            None => faults.add("--steady-rate", text, "events a second, from 1"),
+        }
+    }
+    canonical
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::schedule::Pace;
+
+    fn read(line: &str) -> Result<Arguments, Refusal> {
+        parse(
+            std::iter::once("tackboard-loadgen")
+                .chain(line.split_whitespace())
+                .map(OsString::from),
+        )
+    }
+
+    fn faults(line: &str) -> String {
+        match read(line) {
+            Err(Refusal::Settings(faults)) => faults.to_string(),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn run(line: &str) -> Plan {
+        match read(line).unwrap().action {
+            Action::Run(plan) | Action::Verify(plan) => *plan,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+        for setting in settings::all() {
+            assert!(
+                !setting.help.ends_with('.') && !setting.allowed.is_empty(),
+                "{}",
+                setting.name
+            );
+        }
+    }
+
+    #[test]
+    fn defaults_shown_are_the_defaults() {
+        let mut shown = Plan::default();
+        for setting in settings::all() {
+            let is_value = !setting.default.is_empty() && !setting.default.contains(' ')
+                || setting.name == "batch-size";
+            if is_value {
+                assert!(
+                    (setting.apply)(&mut shown, setting.default).is_some(),
+                    "{}",
+                    setting.name
+                );
+            }
+        }
+        assert_eq!(shown, Plan::default());
+    }
+
+    #[test]
+    fn no_arguments_mean_the_three_stages() {
+        let arguments = read("--json").unwrap();
+        assert!(arguments.json);
+        assert!(
+            matches!(arguments.action, Action::Canonical(c) if c.stage_duration.as_secs() == 10)
+        );
+    }
+
+    #[test]
+    fn flags_reach_the_plan() {
+        let plan = run(
+            "run --rate 100k --arrival poisson --event-size 100..200 --acks 1 --broker localhost:7400",
+        );
+        assert_eq!(plan.pace, Pace::Poisson(100_000.0));
+        assert_eq!(plan.brokers, ["localhost:7400"]);
+        let plan = run("verify --duration 5min");
+        assert_eq!(
+            (plan.duration, plan.brokers),
+            (
+                Some(Duration::from_secs(300)),
+                vec!["127.0.0.1:7400".into()]
+            )
+        );
+    }
+
+    #[test]
+    fn every_fault_is_reported_at_once() {
+        let text = faults("run --rate fast --partitions 0 --acks most");
+        assert!(text.starts_with("3 settings are not usable"), "{text}");
+        for expected in [
+            "--rate = \"fast\"",
+            "events a second",
+            "--partitions = \"0\"",
+            "--acks = \"most\"",
+        ] {
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn contradictions_name_both_sides() {
+        for (line, expected) in [
+            ("run --key-field tailnum", "expected an --input"),
+            ("run --speed-up 100", "expected an --input"),
+            ("run --input x --speed-up 100", "--timestamp-field"),
+            ("run --input x --keys uniform:5", "--key-field"),
+            ("run --mode consume", "--topic"),
+            ("run --acks 0", "nothing can be verified"),
+            ("run --broker a:1 --data /x", "embedded"),
+            ("run --topic a/b", "--topic = \"a/b\""),
+            ("run --arrival poisson", "--rate"),
+        ] {
+            let text = faults(line);
+            assert!(text.contains(expected), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn unknown_flags_are_refused_by_clap() {
+        assert!(
+            matches!(read("run --rats 5"), Err(Refusal::Clap(error)) if error.exit_code() == 2)
+        );
+        assert!(matches!(read("--help"), Err(Refusal::Clap(error)) if error.exit_code() == 0));
+    }
+}
