@@ -1,4 +1,13 @@
 //! What people and programs get to see: the screen, the JSON object, saved files, the live line.
 
 pub mod bars;
+pub mod json;
 pub mod number;
+pub mod progress;
+pub mod results;
+pub mod save;
+pub mod screen;
+pub mod svg;
+
+#[cfg(test)]
+mod report_test;

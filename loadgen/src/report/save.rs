@@ -1,0 +1,86 @@
+//! Saves a run: `run.json`, a `.hgrm` file per histogram, two pictures.
+//!
+//! Files are written only into the folder named with `--out`, or into `perf/results/` of the checkout that the load
+//! generator runs in; each run gets a folder of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::json::{Part, object};
+use super::results::RunResult;
+use super::svg;
+use crate::machine::checkout;
+use crate::measure::hgrm;
+
+/// Where a run is to be saved, if anywhere.
+pub fn folder(out: Option<&Path>) -> Option<PathBuf> {
+    match out {
+        Some(out) if out == Path::new("none") => None,
+        Some(out) => Some(out.to_owned()),
+        None => checkout::root().map(|root| root.join("perf/results")),
+    }
+}
+
+/// Saves the run in a new folder inside `parent`, and says what was written.
+pub fn save(parent: &Path, result: &RunResult, parts: &[Part]) -> Result<String> {
+    let folder = parent.join(name(result));
+    fs::create_dir_all(&folder).with_context(|| format!("--out {}", folder.display()))?;
+    let mut names = Vec::new();
+    let mut write = |name: String, text: String| -> Result<()> {
+        let path = folder.join(&name);
+        fs::write(&path, text).with_context(|| format!("--out {}", path.display()))?;
+        names.push(name);
+        Ok(())
+    };
+    write(
+        "run.json".into(),
+        serde_json::to_string_pretty(&object(result, parts))? + "\n",
+    )?;
+    for stage in &result.stages {
+        for (what, latency) in [
+            ("produce", &stage.produce_latency),
+            ("end-to-end", &stage.end_to_end_latency),
+        ] {
+            if latency.count() > 0 {
+                write(
+                    format!("{}-{what}.hgrm", stage.title.replace(' ', "-")),
+                    hgrm::render(latency),
+                )?;
+            }
+        }
+    }
+    write("latency.svg".into(), svg::latency(&result.stages))?;
+    write("timeline.svg".into(), svg::timeline(&result.stages))?;
+    Ok(format!(
+        "{}/  {}",
+        shown(&folder).display(),
+        names.join("  ")
+    ))
+}
+
+/// Folder of a run: its time, and the commit if there is one, so that runs sort by age.
+fn name(result: &RunResult) -> String {
+    let time = result.setting.started_at.replace(':', "");
+    let time = time
+        .split('.')
+        .next()
+        .unwrap_or(&time)
+        .trim_end_matches('Z')
+        .to_owned();
+    let commit = result
+        .setting
+        .commit
+        .as_ref()
+        .map(|commit| format!("-{commit}"))
+        .unwrap_or_default();
+    format!("{time}{commit}")
+}
+
+/// A path below the current folder is shown from there.
+fn shown(path: &Path) -> PathBuf {
+    let current = std::env::current_dir().unwrap_or_default();
+    path.strip_prefix(current)
+        .map_or_else(|_| path.to_owned(), Path::to_owned)
+}

@@ -1,0 +1,245 @@
+//! The run as people read it, piece by piece as it happens.
+
+use std::io::{self, Write};
+
+use super::bars;
+use super::number::{byte_rate, bytes, grouped, milliseconds, rate};
+use super::results::{Cost, Flow, RunResult, ScheduleReport, Setting, StageResult};
+use crate::measure::latency::{Latency, PERCENTILES};
+use crate::verdict::faults::NAMED_MAX;
+use crate::verdict::judge::Verdict;
+
+/// Writes to standard output. Somebody who closes it early is not told anything any more; that is no error.
+pub struct Screen {
+    open: bool,
+}
+
+impl Screen {
+    /// A screen; a silent one leaves standard output to somebody else.
+    pub fn new(silent: bool) -> Self {
+        Self { open: !silent }
+    }
+
+    fn line(&mut self, text: &str) {
+        if self.open {
+            let mut out = io::stdout().lock();
+            self.open = writeln!(out, "{}", text.trim_end())
+                .and_then(|()| out.flush())
+                .is_ok();
+        }
+    }
+
+    /// What this is and what it runs on.
+    pub fn opening(&mut self, setting: &Setting) {
+        let host = &setting.host;
+        let cores = host.cores.len();
+        let mut machine = vec![
+            if cores == 1 {
+                "1 core".into()
+            } else {
+                format!("{cores} cores")
+            },
+            format!("Linux {}", host.kernel_version()),
+        ];
+        machine.extend(setting.storage.clone());
+        self.line(&format!(
+            "tackboard-loadgen {}   {}",
+            env!("CARGO_PKG_VERSION"),
+            machine.join(" · ")
+        ));
+        self.line(&setting.broker);
+    }
+
+    /// One stage, when it is over. `number` counts stages where there are several.
+    pub fn stage(&mut self, number: Option<usize>, stage: &StageResult) {
+        self.line("");
+        let number = number.map_or_else(|| "   ".into(), |number| format!("{number}  "));
+        self.line(&format!(
+            "{number}{:<19}{}",
+            stage.title,
+            stage.settings.join(" · ")
+        ));
+        if let Some(cause) = &stage.cut_short {
+            self.row("cut short", cause);
+        }
+        if let Some(produced) = &stage.produced {
+            self.row("produced", &flow(produced));
+        }
+        if let Some(read) = &stage.read {
+            match &stage.verdict {
+                Some(verdict) => self.row("read back", &checked(read, verdict)),
+                None => self.row("read", &flow(read)),
+            }
+        }
+        if let Some(schedule) = &stage.schedule {
+            self.row("kept its schedule", &kept(schedule));
+        }
+        for note in &stage.notes {
+            self.row("note", note);
+        }
+        self.latencies(stage);
+    }
+
+    fn latencies(&mut self, stage: &StageResult) {
+        let rows = [
+            ("produce", &stage.produce_latency),
+            ("end to end", &stage.end_to_end_latency),
+        ];
+        let rows = rows
+            .into_iter()
+            .filter(|(_, latency)| latency.count() > 0)
+            .collect::<Vec<_>>();
+        if rows.is_empty() {
+            return;
+        }
+        let names = PERCENTILES.iter().map(|(name, _)| *name).chain(["max"]);
+        self.row(
+            "latency ms",
+            &names.map(|name| format!("{name:>8}")).collect::<String>(),
+        );
+        for (name, latency) in rows {
+            self.row(&format!("  {name}"), &percentiles(latency));
+        }
+        // In closed loop the latency is that of the queue that the load itself builds up: its shape says little.
+        if stage.schedule.is_some() {
+            for bar in bars::draw(&stage.produce_latency) {
+                self.line(&format!("  {bar}"));
+            }
+        }
+    }
+
+    /// What it cost, the verdict with the faults by name, where it was saved, what could be done next.
+    pub fn closing(&mut self, result: &RunResult, saved: Option<&str>) {
+        self.line("");
+        let costs = result
+            .stages
+            .iter()
+            .filter_map(|stage| stage.cost)
+            .collect::<Vec<_>>();
+        if let Some(text) = cost(&costs, result) {
+            self.line(&format!("{:<22}{text}", "cost"));
+        }
+        for stage in &result.stages {
+            if let Some(why) = stage
+                .schedule
+                .as_ref()
+                .and_then(|schedule| schedule.void.as_ref())
+            {
+                self.line(&format!("void                  {}: {why}", stage.title));
+            }
+        }
+        if let Some(verdict) = &result.verdict {
+            self.faults(verdict);
+            self.line(&verdict.to_string());
+        }
+        if result.interrupted {
+            self.line("interrupted: what is shown ends there");
+        }
+        if let Some(saved) = saved {
+            self.line(&format!("saved   {saved}"));
+        }
+    }
+
+    /// Every fault that was kept by name.
+    fn faults(&mut self, verdict: &Verdict) {
+        for named in &verdict.faults.named {
+            self.line(&named.to_string());
+        }
+        if verdict.faults.named.len() == NAMED_MAX {
+            self.line(&format!("… these are the first {NAMED_MAX}"));
+        }
+        if verdict.unacknowledged > 0 {
+            self.line(&format!(
+                "{} events were sent and never acknowledged; {} of them came back, which is allowed",
+                grouped(verdict.unacknowledged),
+                grouped(verdict.unacknowledged_read),
+            ));
+        }
+    }
+
+    /// A line of hints.
+    pub fn next(&mut self, text: &str) {
+        self.line(&format!("next    {text}"));
+    }
+
+    fn row(&mut self, label: &str, text: &str) {
+        self.line(&format!("   {label:<19}{text}"));
+    }
+}
+
+fn flow(flow: &Flow) -> String {
+    let count = format!("{} in {:.2} s", grouped(flow.events), flow.seconds);
+    let speed = format!("{} ev/s", rate(flow.events_per_second()));
+    format!(
+        "{count:<30}{speed:>16}{:>14}",
+        byte_rate(flow.bytes_per_second())
+    )
+}
+
+fn checked(read: &Flow, verdict: &Verdict) -> String {
+    let faults = &verdict.faults;
+    let mut text = format!(
+        "{}   {} lost   {} duplicated   {} out of order",
+        grouped(read.events),
+        grouped(faults.lost + faults.vanished),
+        grouped(faults.duplicated),
+        grouped(faults.out_of_order)
+    );
+    if faults.corrupted > 0 {
+        text.push_str(&format!("   {} corrupted", grouped(faults.corrupted)));
+    }
+    text
+}
+
+fn kept(schedule: &ScheduleReport) -> String {
+    let lag = format!(
+        "p99 {} ms, worst {} ms",
+        milliseconds(schedule.lag.percentile_ns(99.0)),
+        milliseconds(schedule.lag.max_ns())
+    );
+    match &schedule.void {
+        None => format!("yes (own lag: {lag})"),
+        Some(why) => format!("NO, the stage is void: {why} (own lag: {lag})"),
+    }
+}
+
+fn percentiles(latency: &Latency) -> String {
+    let values = PERCENTILES
+        .iter()
+        .map(|&(_, percent)| latency.percentile_ns(percent))
+        .chain([latency.max_ns()]);
+    values
+        .map(|ns| format!("{:>8}", milliseconds(ns)))
+        .collect()
+}
+
+fn cost(costs: &[Cost], result: &RunResult) -> Option<String> {
+    let events: u64 = result
+        .stages
+        .iter()
+        .filter_map(|stage| Some(stage.produced?.events))
+        .sum();
+    let memory = result
+        .memory_bytes_max
+        .map(|most| format!("peak memory {}", bytes(most as f64)));
+    if costs.is_empty() || events == 0 {
+        return None;
+    }
+    let millions = events as f64 / 1e6;
+    let broker: f64 = costs.iter().map(|cost| cost.broker_cpu_seconds).sum();
+    let load: f64 = costs.iter().map(|cost| cost.load_cpu_seconds).sum();
+    let syncs: u64 = costs.iter().map(|cost| cost.syncs).sum();
+    let per_million = format!(
+        "broker {:.2} CPU s and {:.0} syncs per million events · load {:.2} CPU s",
+        broker / millions,
+        syncs as f64 / millions,
+        load / millions
+    );
+    Some(
+        [Some(per_million), memory]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(" · "),
+    )
+}
