@@ -124,6 +124,9 @@ pub struct ControlHandle {
     thread: Option<thread::JoinHandle<()>>,
 }
 
+/// The control thread reports at the deadline at the latest; this much later it has died.
+const REPORT_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Opens the metadata, registers this process (which bumps the epochs of what it leads), starts the
 /// thread and publishes the first image to the cores.
 ///
@@ -238,13 +241,13 @@ impl ControlHandle {
     }
 
     /// Tells the cores to finish, waits for them until the deadline, and ends the thread.
-    pub fn shutdown(mut self, deadline: Instant) -> ShutdownReport {
+    pub fn shutdown(self, deadline: Instant) -> ShutdownReport {
         let (answer, report) = flume::bounded(1);
-        if let Some(requests) = self.requests.take() {
-            // A thread that has ended drops the answer's sender, and the wait below ends too.
+        if let Some(requests) = &self.requests {
+            // If the thread has ended, nothing comes, and the wait below ends by its deadline.
             let _ = requests.send(Request::Shutdown { deadline, answer });
         }
-        let report = report.recv().ok();
+        let report = report.recv_deadline(deadline + REPORT_PATIENCE).ok();
         report.unwrap_or(ShutdownReport {
             clean: false,
             not_drained: Vec::new(),
