@@ -1,7 +1,12 @@
 //! The Tackboard broker.
 
+pub mod boot;
 pub mod bridge;
 pub mod config;
 pub mod control;
+pub mod disk;
+pub mod embedded;
 #[cfg(test)]
 mod golden;
+pub mod native;
+pub mod shard;

@@ -49,9 +49,18 @@ pub struct Core {
 pub struct CoreHandle<T: Send + 'static> {
     join: ExecutorJoinHandle<T>,
     name: String,
+    progress: Arc<Progress>,
 }
 
 impl<T: Send + 'static> CoreHandle<T> {
+    /// CPU time that the core's thread has used.
+    ///
+    /// # Errors
+    /// When the thread has ended.
+    pub fn cpu_time(&self) -> io::Result<std::time::Duration> {
+        self.progress.cpu_time()
+    }
+
     /// Waits for the core's main function to return.
     ///
     /// # Errors
@@ -81,6 +90,7 @@ where
     let progress = watchdog.register(&settings.name);
     let placement = settings.cpu.map_or(Placement::Unbound, Placement::Fixed);
     let name = settings.name.clone();
+    let shown = progress.clone();
     let join = LocalExecutorBuilder::new(placement)
         .name(&settings.name)
         .ring_depth(settings.ring_depth)
@@ -90,6 +100,7 @@ where
         // A blocking call of the executor's own pool must not compete for the pinned CPU.
         .blocking_thread_pool_placement(PoolPlacement::Unbound(1))
         .spawn(move || async move {
+            progress.thread_started();
             install_kick(&progress);
             let result = main(Core {
                 progress: progress.clone(),
@@ -99,7 +110,11 @@ where
             result
         })
         .map_err(|error| io::Error::other(format!("core {name}: {error}")))?;
-    Ok(CoreHandle { join, name })
+    Ok(CoreHandle {
+        join,
+        name,
+        progress: shown,
+    })
 }
 
 /// Leaves a waker with the watchdog. A wake from a foreign thread always queues the task and writes the eventfd of a

@@ -37,6 +37,13 @@ impl<T> InboxSender<T> {
     }
 }
 
+impl<T> InboxSender<T> {
+    /// Whether the reader has gone for good.
+    pub fn is_closed(&self) -> bool {
+        self.0.is_disconnected()
+    }
+}
+
 impl<T> InboxReceiver<T> {
     /// The next message, or `None` when every sender has gone.
     pub async fn next(&self) -> Option<T> {

@@ -23,4 +23,4 @@ pub mod watchdog;
 pub use executor::{Core, CoreHandle, CoreSettings, spawn};
 pub use inbox::{InboxReceiver, InboxSender, inbox};
 pub use notify::Notify;
-pub use watchdog::{Progress, Watchdog};
+pub use watchdog::{Observer, Progress, Watchdog};

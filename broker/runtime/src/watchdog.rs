@@ -42,6 +42,8 @@ pub struct Progress {
     deadlines: AtomicU64,
     kicks_sent: AtomicU64,
     kicks_seen: AtomicU64,
+    stuck_seconds: AtomicU64,
+    thread_id: AtomicU64,
     retired: AtomicBool,
     waker: OnceLock<Waker>,
 }
@@ -91,6 +93,39 @@ impl Progress {
     /// How often the watchdog woke this core.
     pub fn kicks(&self) -> u64 {
         self.kicks_sent.load(Ordering::Relaxed)
+    }
+
+    /// Whole seconds since this core last moved while it had work; 0 when all is well.
+    pub fn stuck_seconds(&self) -> u64 {
+        self.stuck_seconds.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn thread_started(&self) {
+        // SAFETY: no arguments, no memory effects.
+        let id = unsafe { libc::gettid() };
+        self.thread_id.store(id as u64, Ordering::Relaxed);
+    }
+
+    /// CPU time of the core's thread, by the kernel's clock for it (its id is made from the thread's; see
+    /// clock_getcpuclockid(3)).
+    pub(crate) fn cpu_time(&self) -> std::io::Result<Duration> {
+        let thread = self.thread_id.load(Ordering::Relaxed) as i32;
+        if thread == 0 {
+            return Err(std::io::ErrorKind::NotFound.into());
+        }
+        const PER_THREAD_SCHEDULED: i32 = 6;
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: the pointer is to a timespec; an id that is no thread's answers EINVAL.
+        let done =
+            unsafe { libc::clock_gettime((!thread << 3) | PER_THREAD_SCHEDULED, &raw mut time) };
+        if done == 0 {
+            Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+        } else {
+            Err(std::io::Error::last_os_error())
+        }
     }
 
     pub(crate) fn install_waker(&self, waker: &Waker) {
@@ -151,6 +186,8 @@ struct KickGate {
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
 struct Verdict {
     kick: bool,
+    /// How long the core has stood still with work, past [`STUCK_AFTER`].
+    stuck: Duration,
     /// Set once for each time the core is found stuck.
     stuck_for: Option<Duration>,
     busy: bool,
@@ -184,6 +221,7 @@ impl KickGate {
             self.reported = false;
             return Verdict {
                 kick: false,
+                stuck: Duration::ZERO,
                 stuck_for: None,
                 busy,
             };
@@ -200,11 +238,13 @@ impl KickGate {
             self.kicked_at = now;
         }
         let still_for = now - self.moved_at;
-        let stuck = sample.working && still_for >= STUCK_AFTER && !self.reported;
+        let stuck = sample.working && still_for >= STUCK_AFTER;
+        let unreported = stuck && !self.reported;
         self.reported |= stuck;
         Verdict {
             kick,
-            stuck_for: stuck.then_some(still_for),
+            stuck: if stuck { still_for } else { Duration::ZERO },
+            stuck_for: unreported.then_some(still_for),
             busy,
         }
     }
@@ -251,6 +291,11 @@ impl Watchdog {
         }
     }
 
+    /// For showing the counters.
+    pub fn observer(&self) -> Observer {
+        Observer(self.shared.clone())
+    }
+
     /// Adds a core; [`crate::spawn`] does it.
     pub fn register(&self, name: &str) -> Arc<Progress> {
         let progress = Arc::new(Progress::default());
@@ -263,6 +308,17 @@ impl Watchdog {
                 progress: progress.clone(),
             });
         progress
+    }
+}
+
+/// Reads the counters of all cores of a watchdog, in the order in which they were started.
+pub struct Observer(Arc<Shared>);
+
+impl Observer {
+    /// The cores so far.
+    pub fn cores(&self) -> Vec<Arc<Progress>> {
+        let cores = self.0.cores.lock().expect("no holder panics");
+        cores.iter().map(|core| core.progress.clone()).collect()
     }
 }
 
@@ -289,6 +345,10 @@ fn watch(shared: &Shared) {
             for (core, gate) in cores.iter().zip(&mut gates) {
                 let verdict = gate.decide(now, core.progress.sample());
                 busy |= verdict.busy;
+                let seconds = verdict.stuck.as_secs();
+                core.progress
+                    .stuck_seconds
+                    .store(seconds, Ordering::Relaxed);
                 if verdict.kick {
                     core.progress.kick();
                 }

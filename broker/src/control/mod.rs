@@ -27,4 +27,6 @@ mod start;
 mod status;
 
 pub use metadata_log::{MetadataLogError, RecoverySummary};
-pub use start::{ControlConfig, ControlError, ControlEvent, ControlHandle, ShutdownReport, start};
+pub use start::{
+    ControlConfig, ControlError, ControlEvent, ControlHandle, RefreshMetrics, ShutdownReport, start,
+};

@@ -9,7 +9,8 @@ use tackboard_schema::{Offset, TimestampMs};
 use crate::shard::interface::{DiskRead, TimestampScan};
 
 /// Bytes that should hold a batch and do not.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("byte {file_at} of the segment: {what}")]
 pub struct Damage {
     /// Position in the segment's file.
     pub file_at: u64,

@@ -1,0 +1,356 @@
+//! From a configuration to running threads, and back.
+//!
+//! Order: lock the folder → read superblock and ledgers → bind every port → clear the clean flag on the medium → start
+//! the control thread (it registers this process, which bumps the epochs of what it leads) → start the cores, which
+//! recover their logs → serve. Stopping goes the other way and ends with the clean flag.
+//!
+//! Not here: signals, logging, arguments (`main`, `cli`); decisions about logs (logic).
+
+use std::{
+    fs::{File, OpenOptions, TryLockError},
+    io::{self, Read as _, Write as _},
+    path::Path,
+};
+
+use tackboard_logic::{
+    ledger::{LedgerFiles, LedgerImage, replay},
+    log::recovery::RestartClass,
+};
+use tackboard_schema::{
+    BrokerId,
+    storage::{
+        Stored,
+        superblock::{FILE_NAMES, Superblock, read},
+    },
+};
+
+use crate::disk::paths::DataPaths;
+
+/// Largest ledger file that is read, bytes.
+pub const LEDGER_BYTES_MAX: u64 = 1 << 30;
+
+/// Why the data folder can't be used. Nothing was started.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderError {
+    /// The system refused.
+    #[error("data folder: cannot {action} {path}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// With what.
+        path: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another broker uses it.
+    #[error(
+        "data folder {path} is in use by another broker (process {holder}); \
+         stop that one, or give this one a folder of its own with --data DIR"
+    )]
+    InUse {
+        /// The folder.
+        path: String,
+        /// Process id from the lock file.
+        holder: String,
+    },
+    /// It has the files of a broker, but not what names it.
+    #[error(
+        "data folder {path}: {what}; restore the file from a copy, or use another folder with --data DIR"
+    )]
+    Unreadable {
+        /// The folder.
+        path: String,
+        /// Which file, and what is wrong.
+        what: String,
+    },
+    /// It belongs to another broker.
+    #[error(
+        "data folder {path} belongs to broker {owner}, this one is configured as broker.id = {configured}"
+    )]
+    OtherBroker {
+        /// The folder.
+        path: String,
+        /// Whose it is.
+        owner: BrokerId,
+        /// Who asks.
+        configured: BrokerId,
+    },
+}
+
+/// A data folder that this process has locked and whose last state is known.
+pub struct Folder {
+    /// Where things lie.
+    pub paths: DataPaths,
+    /// Held until the process ends.
+    _lock: File,
+    /// As it now stands on the medium.
+    superblock: Superblock,
+    /// How the last process ended.
+    pub restart: RestartClass,
+    /// What its ledgers prove.
+    pub ledger: LedgerImage,
+    old_ledgers: Vec<std::path::PathBuf>,
+}
+
+fn fault<'a>(action: &'static str, path: &'a Path) -> impl Fn(io::Error) -> FolderError + 'a {
+    move |source| FolderError::Io {
+        action,
+        path: path.display().to_string(),
+        source,
+    }
+}
+
+impl Folder {
+    /// Locks the folder, creating it if need be, and reads what the last process left.
+    ///
+    /// # Errors
+    /// See [`FolderError`].
+    pub fn open(root: &Path, broker: BrokerId) -> Result<Folder, FolderError> {
+        std::fs::create_dir_all(root).map_err(fault("create", root))?;
+        let paths = DataPaths::new(root);
+        let lock = lock(&paths)?;
+        for folder in [paths.ledgers(), paths.logs(), paths.trash()] {
+            std::fs::create_dir_all(&folder).map_err(fault("create", &folder))?;
+        }
+        let stored = read_superblock(&paths)?;
+        let boot_id = boot_id();
+        let (superblock, restart) = match stored {
+            Some(last) if last.broker_id != broker => {
+                return Err(FolderError::OtherBroker {
+                    path: root.display().to_string(),
+                    owner: last.broker_id,
+                    configured: broker,
+                });
+            }
+            Some(last) => {
+                let restart = match (last.is_clean, last.boot_id == boot_id) {
+                    (true, _) => RestartClass::Clean,
+                    (false, true) => RestartClass::ProcessCrash,
+                    (false, false) => RestartClass::HostCrash,
+                };
+                (last, restart)
+            }
+            None => (fresh(&paths, broker, boot_id)?, RestartClass::Clean),
+        };
+        let (ledger, old_ledgers) = read_ledgers(&paths)?;
+        empty(&paths.trash());
+        let mut folder = Folder {
+            paths,
+            _lock: lock,
+            superblock,
+            restart,
+            ledger,
+            old_ledgers,
+        };
+        folder.superblock.boot_id = boot_id;
+        Ok(folder)
+    }
+
+    /// The cluster that the broker belongs to.
+    pub fn cluster_id(&self) -> [u8; 16] {
+        self.superblock.cluster_id
+    }
+
+    /// Numbers this run, once it has begun: greater than that of every ledger that was read.
+    pub fn generation(&self) -> u64 {
+        self.superblock.broker_epoch
+    }
+
+    /// Puts on the medium that a run has begun: from here on the folder is not clean.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn begin_run(&mut self) -> Result<(), FolderError> {
+        self.superblock.broker_epoch = self.superblock.broker_epoch.max(self.ledger.generation) + 1;
+        self.write_superblock(false)
+    }
+
+    /// Puts on the medium that everything was synced.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn end_run_clean(&mut self) -> Result<(), FolderError> {
+        self.write_superblock(true)
+    }
+
+    fn write_superblock(&mut self, is_clean: bool) -> Result<(), FolderError> {
+        self.superblock.sequence += 1;
+        self.superblock.is_clean = is_clean;
+        let path = self.paths.root().join(FILE_NAMES[self.superblock.copy()]);
+        let write = || {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(&path)?;
+            file.write_all(&self.superblock.encode())?;
+            file.sync_all()?;
+            File::open(self.paths.root())?.sync_all()
+        };
+        write().map_err(fault("write", &path))
+    }
+
+    /// Removes the ledgers of earlier runs, once those of this run are on the medium.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn forget_old_ledgers(&mut self) -> Result<(), FolderError> {
+        for path in self.old_ledgers.drain(..) {
+            std::fs::remove_file(&path).map_err(fault("remove", &path))?;
+        }
+        Ok(())
+    }
+}
+
+fn lock(paths: &DataPaths) -> Result<File, FolderError> {
+    let path = paths.lock();
+    let open = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path);
+    let mut file = open.map_err(fault("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => {
+            let id = std::process::id().to_string();
+            let write = file.set_len(0).and_then(|()| file.write_all(id.as_bytes()));
+            write.map_err(fault("write", &path))?;
+            Ok(file)
+        }
+        Err(TryLockError::WouldBlock) => {
+            let mut holder = String::new();
+            let _ = (&mut file).take(32).read_to_string(&mut holder);
+            Err(FolderError::InUse {
+                path: paths.root().display().to_string(),
+                holder: holder.trim().to_owned(),
+            })
+        }
+        Err(TryLockError::Error(source)) => Err(fault("lock", &path)(source)),
+    }
+}
+
+fn read_superblock(paths: &DataPaths) -> Result<Option<Superblock>, FolderError> {
+    let read_copy = |name: &str| {
+        let path = paths.root().join(name);
+        match std::fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(fault("read", &path)(error)),
+        }
+    };
+    let copies = [read_copy(FILE_NAMES[0])?, read_copy(FILE_NAMES[1])?];
+    match read([copies[0].as_deref(), copies[1].as_deref()]) {
+        Stored::Present(superblock) => Ok(Some(superblock)),
+        Stored::Empty => Ok(None),
+        Stored::Unreadable(error) => Err(FolderError::Unreadable {
+            path: paths.root().display().to_string(),
+            what: format!("the superblock cannot be read: {error}"),
+        }),
+    }
+}
+
+/// The superblock of a folder that was never used. One with logs in it was used, whatever else it lacks.
+fn fresh(
+    paths: &DataPaths,
+    broker: BrokerId,
+    boot_id: [u8; 16],
+) -> Result<Superblock, FolderError> {
+    let logs = paths.logs();
+    let mut entries = std::fs::read_dir(&logs).map_err(fault("list", &logs))?;
+    if entries.next().is_some() {
+        return Err(FolderError::Unreadable {
+            path: paths.root().display().to_string(),
+            what: "it holds logs but no superblock".to_owned(),
+        });
+    }
+    Ok(Superblock {
+        sequence: 0,
+        cluster_id: random_id(),
+        directory_id: random_id(),
+        boot_id,
+        broker_id: broker,
+        is_clean: true,
+        broker_epoch: 0,
+    })
+}
+
+type Ledgers = (LedgerImage, Vec<std::path::PathBuf>);
+
+fn read_ledgers(paths: &DataPaths) -> Result<Ledgers, FolderError> {
+    let folder = paths.ledgers();
+    let mut names = std::collections::BTreeMap::<String, [Vec<u8>; 2]>::new();
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(&folder).map_err(fault("list", &folder))? {
+        let path = entry.map_err(fault("list", &folder))?.path();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        let (stem, copy) = match name.rsplit_once('.') {
+            Some((stem, "a")) => (stem, 0),
+            Some((stem, "b")) => (stem, 1),
+            _ => continue,
+        };
+        let length = std::fs::metadata(&path)
+            .map_err(fault("read", &path))?
+            .len();
+        if length > LEDGER_BYTES_MAX {
+            return Err(FolderError::Unreadable {
+                path: paths.root().display().to_string(),
+                what: format!(
+                    "ledger {name} has {length} bytes; at most {LEDGER_BYTES_MAX} are read"
+                ),
+            });
+        }
+        names.entry(stem.to_owned()).or_default()[copy] =
+            std::fs::read(&path).map_err(fault("read", &path))?;
+        files.push(path);
+    }
+    let pairs: Vec<LedgerFiles<'_>> = names.values().map(|[a, b]| LedgerFiles { a, b }).collect();
+    let image = replay(&pairs).map_err(|error| {
+        let name = names.keys().nth(error.ledger).cloned().unwrap_or_default();
+        FolderError::Unreadable {
+            path: paths.root().display().to_string(),
+            what: format!("ledger {name} cannot be read: {}", error.what),
+        }
+    })?;
+    Ok((image, files))
+}
+
+/// Removes what an earlier run left in the trash. A failure costs space, nothing else.
+fn empty(trash: &Path) {
+    let Ok(entries) = std::fs::read_dir(trash) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        if let Err(error) = std::fs::remove_dir_all(entry.path()) {
+            tracing::warn!(path = %entry.path().display(), %error, "the trash could not be emptied");
+        }
+    }
+}
+
+/// The kernel's id of this boot; tells a crash of the process from one of the machine. Random when there is none,
+/// so that a crash is then taken for one of the machine.
+fn boot_id() -> [u8; 16] {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    u128::from_str_radix(&digits, 16).map_or_else(|_| random_id(), u128::to_be_bytes)
+}
+
+/// Sixteen random bytes.
+///
+/// # Panics
+/// When the kernel gives none.
+pub fn random_id() -> [u8; 16] {
+    let mut id = [0; 16];
+    getrandom::fill(&mut id).expect("the kernel gives random bytes");
+    id
+}
+
+/// A random number.
+pub fn random_u64() -> u64 {
+    let id = random_id();
+    u64::from_le_bytes(id[..8].try_into().expect("eight bytes"))
+}

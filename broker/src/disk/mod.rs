@@ -1,0 +1,65 @@
+//! Direct I/O of one core: aligned buffers, segment files, the ledger file, the recovery scan.
+//!
+//! Carries out what `tackboard_logic` decided and reports how it went. Not here: what to write, when to sync, what a
+//! failure means.
+//!
+//! Invariants:
+//! 1. A buffer that the kernel may be reading is never mutated: only a frozen chunk is written.
+//! 2. Padding is zeroed before it is written, so old memory never reaches the disk.
+//! 3. No operation is abandoned half way: each is awaited to its end by a task of its own.
+
+pub mod chunks;
+pub mod ledger;
+pub mod paths;
+pub mod recover;
+pub mod segments;
+
+use glommio::GlommioError;
+use tackboard_logic::shard::interface::StorageFault;
+
+/// Size and alignment of every direct write and read, bytes.
+pub const BLOCK: u64 = 4096;
+/// Largest single read, bytes.
+pub const READ_MAX: usize = 1 << 20;
+
+/// What the kernel said, in logic's terms.
+pub fn fault<T>(error: &GlommioError<T>) -> StorageFault {
+    let os_error = match error {
+        GlommioError::IoError(source) => source.raw_os_error(),
+        GlommioError::EnhancedIoError { source, .. } => source.raw_os_error(),
+        _ => None,
+    };
+    match os_error {
+        Some(libc::ENOSPC | libc::EDQUOT) => StorageFault::NoSpace,
+        code => StorageFault::Io {
+            os_error: code.unwrap_or(libc::EIO),
+        },
+    }
+}
+
+/// The same for a call of the standard library.
+pub fn fault_of(error: &std::io::Error) -> StorageFault {
+    match error.raw_os_error() {
+        Some(libc::ENOSPC | libc::EDQUOT) => StorageFault::NoSpace,
+        code => StorageFault::Io {
+            os_error: code.unwrap_or(libc::EIO),
+        },
+    }
+}
+
+/// Bytes that ordinary processes may still write to the file system that holds `path`.
+///
+/// # Errors
+/// What the kernel said.
+pub fn free_bytes(path: &std::path::Path) -> std::io::Result<u64> {
+    use std::os::unix::ffi::OsStrExt as _;
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
+    // SAFETY: the path ends with NUL, and the structure is plain data that the call fills.
+    unsafe {
+        let mut filled: libc::statvfs = std::mem::zeroed();
+        if libc::statvfs(path.as_ptr(), &raw mut filled) != 0 {
+            return Err(std::io::Error::last_os_error());
+        }
+        Ok(filled.f_bavail.saturating_mul(filled.f_frsize))
+    }
+}

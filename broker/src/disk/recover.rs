@@ -1,0 +1,214 @@
+//! Brings one log back: lists its files, does what logic's recovery asks, hands back what it found.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    rc::Rc,
+};
+
+use tackboard_logic::{
+    ledger::LedgerLog,
+    log::recovery::{RecoveredLog, Recovery, RecoveryStep, RestartClass, SegmentFile as Listed},
+    shard::interface::{LogConfig, SegmentBase, StorageFault},
+};
+use tackboard_schema::TopicPartition;
+
+use super::{
+    fault_of,
+    paths::{SegmentPart, parse_segment_name, segment_path},
+    segments::{LogFiles, SegmentFile, sync_folder},
+};
+
+/// Largest index or producer snapshot that is read, bytes.
+pub const SIDECAR_BYTES_MAX: u64 = 64 << 20;
+
+/// What the ledger and the superblock say about a log before it is looked at.
+pub struct Known<'a> {
+    /// How the last process ended.
+    pub restart: RestartClass,
+    /// What the ledgers prove.
+    pub ledger: Option<&'a LedgerLog>,
+}
+
+/// Recovers the log in `folder`, which is created if it is not there.
+///
+/// # Errors
+/// What the kernel said, or what recovery could not do without.
+pub async fn recover(
+    folder: PathBuf,
+    partition: TopicPartition,
+    known: Known<'_>,
+    config: &LogConfig,
+) -> Result<(LogFiles, Box<RecoveredLog>), StorageFault> {
+    let listed = list_on_pool(folder.clone()).await?;
+    let newest = listed.last().map(|segment| segment.base);
+    let mut recovery = Recovery::new(partition, known.restart, known.ledger, listed, config);
+    let mut files = LogFiles::new(folder);
+    loop {
+        match recovery.next() {
+            RecoveryStep::ReadIndex { segment } => {
+                let bytes = read_sidecar(files.folder(), segment, SegmentPart::Index).await;
+                recovery.provide(bytes.as_deref().map_err(|fault| *fault));
+            }
+            RecoveryStep::ReadProducers { segment } => {
+                let bytes = read_sidecar(files.folder(), segment, SegmentPart::Producers).await;
+                recovery.provide(bytes.as_deref().map_err(|fault| *fault));
+            }
+            RecoveryStep::Read {
+                segment,
+                file_at,
+                length,
+            } => {
+                let read = match opened(&mut files, segment, newest).await {
+                    Ok(file) => file.read(file_at, length as usize).await,
+                    Err(fault) => Err(fault),
+                };
+                recovery.provide(read.as_deref().map_err(|fault| *fault));
+            }
+            RecoveryStep::Truncate { segment, size } => {
+                let done = match active(&mut files, segment).await {
+                    Ok(file) => file.truncate(size).await,
+                    Err(fault) => Err(fault),
+                };
+                recovery.done(done);
+            }
+            RecoveryStep::Remove { segment } => {
+                files.forget(segment);
+                let folder = files.folder().to_owned();
+                recovery.done(remove_segment(folder, segment).await);
+            }
+            RecoveryStep::CreateSegment {
+                segment,
+                preallocate,
+            } => {
+                let created = SegmentFile::create(files.folder(), segment, preallocate).await;
+                recovery.done(created.map(|file| files.keep(segment, Rc::new(file))));
+            }
+            RecoveryStep::Sync { segment } => {
+                let done = match opened(&mut files, segment, newest).await {
+                    Ok(file) => file.sync().await,
+                    Err(fault) => Err(fault),
+                };
+                recovery.done(done);
+            }
+            RecoveryStep::Done(recovered) => return Ok((files, recovered)),
+            RecoveryStep::Failed(fault) => return Err(fault),
+        }
+    }
+}
+
+/// The segment, opened for appending when it is the newest.
+async fn opened(
+    files: &mut LogFiles,
+    segment: SegmentBase,
+    newest: Option<SegmentBase>,
+) -> Result<Rc<SegmentFile>, StorageFault> {
+    if newest == Some(segment) {
+        return active(files, segment).await;
+    }
+    if let Some(file) = files.get(segment) {
+        return Ok(file);
+    }
+    let file = Rc::new(SegmentFile::open_sealed(files.folder(), segment).await?);
+    files.keep(segment, file.clone());
+    Ok(file)
+}
+
+/// The segment, opened for appending.
+async fn active(
+    files: &mut LogFiles,
+    segment: SegmentBase,
+) -> Result<Rc<SegmentFile>, StorageFault> {
+    if let Some(file) = files.get(segment).filter(|file| file.is_active()) {
+        return Ok(file);
+    }
+    let file = Rc::new(SegmentFile::open_active(files.folder(), segment).await?);
+    files.keep(segment, file.clone());
+    Ok(file)
+}
+
+async fn list_on_pool(folder: PathBuf) -> Result<Vec<Listed>, StorageFault> {
+    glommio::executor()
+        .spawn_blocking(move || list(&folder))
+        .await
+        .map_err(|error| fault_of(&error))
+}
+
+/// The segments in a folder, by base offset. Creates the folder, with its entry on the medium, if it is not there.
+fn list(folder: &Path) -> io::Result<Vec<Listed>> {
+    if !folder.exists() {
+        std::fs::create_dir(folder)?;
+        std::fs::File::open(folder.parent().unwrap_or(Path::new(".")))?.sync_all()?;
+    }
+    let mut found: std::collections::BTreeMap<i64, Listed> = Default::default();
+    let mut sidecars = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        match name.to_str().and_then(parse_segment_name) {
+            Some((base, SegmentPart::Log)) => {
+                let listed = Listed {
+                    base: SegmentBase(base),
+                    size: entry.metadata()?.len(),
+                    has_index: false,
+                    has_producers: false,
+                };
+                found.insert(base.0, listed);
+            }
+            Some((base, part)) => sidecars.push((base, part)),
+            None if name.to_string_lossy().ends_with(".tmp") => std::fs::remove_file(entry.path())?,
+            None => {
+                tracing::warn!(path = %entry.path().display(), "not a file of a log; left alone")
+            }
+        }
+    }
+    for (base, part) in sidecars {
+        if let Some(listed) = found.get_mut(&base.0) {
+            match part {
+                SegmentPart::Index => listed.has_index = true,
+                SegmentPart::Producers => listed.has_producers = true,
+                SegmentPart::Log => {}
+            }
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+async fn read_sidecar(
+    folder: &Path,
+    segment: SegmentBase,
+    part: SegmentPart,
+) -> Result<Vec<u8>, StorageFault> {
+    let path = segment_path(folder, segment.0, part);
+    glommio::executor()
+        .spawn_blocking(move || {
+            let length = std::fs::metadata(&path)?.len();
+            if length > SIDECAR_BYTES_MAX {
+                return Err(io::Error::from_raw_os_error(libc::EFBIG));
+            }
+            std::fs::read(&path)
+        })
+        .await
+        .map_err(|error| fault_of(&error))
+}
+
+/// Removes a segment's files and syncs the folder. A file that is not there is as good as removed.
+///
+/// # Errors
+/// What the kernel said.
+pub async fn remove_segment(folder: PathBuf, segment: SegmentBase) -> Result<(), StorageFault> {
+    let target = folder.clone();
+    glommio::executor()
+        .spawn_blocking(move || {
+            for part in [SegmentPart::Index, SegmentPart::Producers, SegmentPart::Log] {
+                match std::fs::remove_file(segment_path(&target, segment.0, part)) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => {}
+                }
+            }
+            Ok(())
+        })
+        .await
+        .map_err(|error| fault_of(&error))?;
+    sync_folder(&folder).await
+}

@@ -1,0 +1,310 @@
+//! The files of one partition's log.
+//!
+//! Each active segment is open twice: plainly, and with O_DSYNC, so that logic can ask for a write whose completion
+//! proves that it is on the medium. Sealed segments are opened when they are read and kept open while space lasts.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+    rc::Rc,
+};
+
+use glommio::io::{Directory, DmaBuffer, DmaFile, OpenOptions};
+use tackboard_logic::shard::interface::{SegmentBase, StorageFault};
+
+use super::{
+    BLOCK, fault,
+    paths::{SegmentPart, segment_path},
+};
+
+/// Sealed segments of one log that are kept open for reading.
+pub const SEALED_OPEN_MAX: usize = 4;
+
+/// One open segment.
+pub struct SegmentFile {
+    plain: Rc<DmaFile>,
+    synced: Option<Rc<DmaFile>>,
+}
+
+/// The open segments of one log. Shared by the tasks that use them; all on one core.
+pub struct LogFiles {
+    folder: PathBuf,
+    open: BTreeMap<i64, Rc<SegmentFile>>,
+}
+
+impl LogFiles {
+    /// The log in `folder`, nothing open yet.
+    pub fn new(folder: PathBuf) -> Self {
+        LogFiles {
+            folder,
+            open: BTreeMap::new(),
+        }
+    }
+
+    /// Where the log lies.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// An open segment.
+    pub fn get(&self, segment: SegmentBase) -> Option<Rc<SegmentFile>> {
+        self.open.get(&segment.0.0).cloned()
+    }
+
+    /// Keeps a segment open. Of those that only serve reads the oldest is let go when there are too many; tasks that
+    /// still use it keep its descriptor until they are done.
+    pub fn keep(&mut self, segment: SegmentBase, file: Rc<SegmentFile>) {
+        self.open.insert(segment.0.0, file);
+        let read_only =
+            |(base, file): (&i64, &Rc<SegmentFile>)| (file.synced.is_none()).then_some(*base);
+        let sealed: Vec<i64> = self.open.iter().filter_map(read_only).collect();
+        if sealed.len() > SEALED_OPEN_MAX {
+            let victim = sealed.into_iter().find(|base| *base != segment.0.0);
+            victim.map(|base| self.open.remove(&base));
+        }
+    }
+
+    /// Lets a segment go.
+    pub fn forget(&mut self, segment: SegmentBase) {
+        self.open.remove(&segment.0.0);
+    }
+
+    /// Lets all go, for deletion and shutdown.
+    pub fn take_all(&mut self) -> Vec<Rc<SegmentFile>> {
+        std::mem::take(&mut self.open).into_values().collect()
+    }
+}
+
+impl SegmentFile {
+    /// Opens a segment for appending.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub async fn open_active(
+        folder: &Path,
+        segment: SegmentBase,
+    ) -> Result<SegmentFile, StorageFault> {
+        let path = segment_path(folder, segment.0, SegmentPart::Log);
+        Ok(SegmentFile {
+            plain: Rc::new(open(&path, false, 0).await?),
+            synced: Some(Rc::new(open(&path, false, libc::O_DSYNC).await?)),
+        })
+    }
+
+    /// Whether it was opened for appending.
+    pub fn is_active(&self) -> bool {
+        self.synced.is_some()
+    }
+
+    /// Opens a sealed segment for reading.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub async fn open_sealed(
+        folder: &Path,
+        segment: SegmentBase,
+    ) -> Result<SegmentFile, StorageFault> {
+        let path = segment_path(folder, segment.0, SegmentPart::Log);
+        let file = OpenOptions::new().read(true).dma_open(&path).await;
+        Ok(SegmentFile {
+            plain: Rc::new(file.map_err(|error| fault(&error))?),
+            synced: None,
+        })
+    }
+
+    /// Creates a segment, reserves `size` bytes for it and syncs the folder, so that its entry survives a power loss
+    /// before any byte in it counts.
+    ///
+    /// A file that cannot be reserved in full is cut back, or it would keep the space that was left.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub async fn create(
+        folder: &Path,
+        segment: SegmentBase,
+        size: u64,
+    ) -> Result<SegmentFile, StorageFault> {
+        let path = segment_path(folder, segment.0, SegmentPart::Log);
+        let plain = open(&path, true, 0).await?;
+        if size > 0 && plain.pre_allocate(size, false).await.is_err() {
+            plain.truncate(0).await.map_err(|error| fault(&error))?;
+        }
+        plain.fdatasync().await.map_err(|error| fault(&error))?;
+        sync_folder(folder).await?;
+        Ok(SegmentFile {
+            plain: Rc::new(plain),
+            synced: Some(Rc::new(open(&path, false, libc::O_DSYNC).await?)),
+        })
+    }
+
+    /// Writes a whole frozen chunk at a block boundary.
+    ///
+    /// # Errors
+    /// What the kernel said; `Short` when it took less.
+    pub async fn write(
+        &self,
+        bytes: Rc<DmaBuffer>,
+        at: u64,
+        synced: bool,
+    ) -> Result<(), StorageFault> {
+        let wanted = bytes.len();
+        let file = match (&self.synced, synced) {
+            (Some(file), true) => file,
+            _ => &self.plain,
+        };
+        let got = file
+            .write_rc_at(bytes, at)
+            .await
+            .map_err(|error| fault(&error))?;
+        if got == wanted {
+            Ok(())
+        } else {
+            Err(StorageFault::Short {
+                wanted: wanted as u32,
+                got: got as u32,
+            })
+        }
+    }
+
+    /// Puts what was written on the medium.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub async fn sync(&self) -> Result<(), StorageFault> {
+        self.plain.fdatasync().await.map_err(|error| fault(&error))
+    }
+
+    /// Extends the file to `size` bytes, size included. On failure the file is cut back to where it was.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub async fn preallocate(&self, size: u64) -> Result<(), StorageFault> {
+        let before = self.size().await?;
+        let done = self
+            .plain
+            .pre_allocate(size, false)
+            .await
+            .map_err(|error| fault(&error));
+        if done.is_err() && self.size().await? > before {
+            self.plain
+                .truncate(before)
+                .await
+                .map_err(|error| fault(&error))?;
+        }
+        done
+    }
+
+    /// Bytes in the file, reserved ones included.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub async fn size(&self) -> Result<u64, StorageFault> {
+        self.plain.file_size().await.map_err(|error| fault(&error))
+    }
+
+    /// Cuts the file to `size` bytes and syncs it. When it will be appended to again the rest of the last block is
+    /// overwritten with zeros, so that old bytes never parse as valid.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub async fn truncate(&self, size: u64) -> Result<(), StorageFault> {
+        // ftruncate zeroes the cached remainder of the last block, but direct I/O goes past the cache: growing the file
+        // to the block's end and rewriting that block makes the medium hold zeros too.
+        self.plain
+            .truncate(size)
+            .await
+            .map_err(|error| fault(&error))?;
+        let block_at = size / BLOCK * BLOCK;
+        let keep = (size - block_at) as usize;
+        if keep > 0 {
+            let old = self
+                .plain
+                .read_at_aligned(block_at, BLOCK as usize)
+                .await
+                .map_err(|error| fault(&error))?;
+            let mut block = self.plain.alloc_dma_buffer(BLOCK as usize);
+            block.as_bytes_mut().fill(0);
+            let keep = keep.min(old.len());
+            block.as_bytes_mut()[..keep].copy_from_slice(&old[..keep]);
+            self.write(Rc::new(block), block_at, false).await?;
+            self.plain
+                .truncate(size)
+                .await
+                .map_err(|error| fault(&error))?;
+        }
+        self.sync().await
+    }
+
+    /// Cuts a sealed segment to `size` bytes and syncs it.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub async fn cut(&self, size: u64) -> Result<(), StorageFault> {
+        self.plain
+            .truncate(size)
+            .await
+            .map_err(|error| fault(&error))?;
+        self.sync().await
+    }
+
+    /// Reads `length` bytes at any position; fewer at the end of the file.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub async fn read(
+        &self,
+        at: u64,
+        length: usize,
+    ) -> Result<glommio::io::ReadResult, StorageFault> {
+        self.plain
+            .read_at(at, length)
+            .await
+            .map_err(|error| fault(&error))
+    }
+}
+
+async fn open(path: &Path, create: bool, flags: i32) -> Result<DmaFile, StorageFault> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(create)
+        .custom_flags(flags)
+        .mode(0o640)
+        .dma_open(path)
+        .await
+        .map_err(|error| fault(&error))
+}
+
+/// Puts a folder's entries on the medium.
+///
+/// # Errors
+/// What the kernel said.
+pub async fn sync_folder(folder: &Path) -> Result<(), StorageFault> {
+    let directory = Directory::open(folder)
+        .await
+        .map_err(|error| fault(&error))?;
+    let synced = directory.sync().await.map_err(|error| fault(&error));
+    directory.close().await.map_err(|error| fault(&error))?;
+    synced
+}
+
+/// Writes small files of a sealed segment (index, producer snapshot): under a temporary name, synced, renamed. To run on
+/// a blocking thread.
+///
+/// # Errors
+/// What the kernel said.
+pub fn write_sidecar(
+    folder: &Path,
+    segment: SegmentBase,
+    part: SegmentPart,
+    bytes: &[u8],
+) -> io::Result<()> {
+    use std::io::Write as _;
+    let path = segment_path(folder, segment.0, part);
+    let temporary = path.with_extension("tmp");
+    let mut file = std::fs::File::create(&temporary)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&temporary, &path)
+}

@@ -1,0 +1,175 @@
+//! What a connection holds: its outbox and its budgets.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::VecDeque,
+    rc::Rc,
+};
+
+use tackboard_runtime::{Notify, net::Shutter};
+
+use crate::shard::request::Piece;
+
+/// Bytes waiting to be sent above which a connection's requests are left unread.
+pub const OUTBOX_BYTES_PAUSE: usize = 4 << 20;
+
+/// A frame, or several without a body, on the way out.
+#[derive(Default)]
+pub struct OutFrame {
+    /// Prefix, head and padding; several frames in a row when none of them has a body.
+    pub head: Vec<u8>,
+    /// The body in pieces, sent from where they lie.
+    pub body: Vec<Piece>,
+    /// Padding after the body.
+    pub padding: &'static [u8],
+    /// Requests that these bytes answer.
+    pub answers: u32,
+    /// Bytes of all parts.
+    pub length: usize,
+}
+
+/// A client's connection, shared by its reader, its writer and the requests it waits for. All on one core.
+pub struct Connection {
+    outbox: RefCell<VecDeque<OutFrame>>,
+    outbox_bytes: Cell<usize>,
+    /// Wakes the writer.
+    pub to_send: Notify,
+    /// Wakes the reader when a budget has room again.
+    pub room: Notify,
+    closed: Cell<bool>,
+    requests_in_flight: Cell<u32>,
+    request_bytes_in_flight: Cell<u64>,
+    shutter: Shutter,
+    reading: Cell<bool>,
+    limits: Limits,
+}
+
+/// Budgets of one connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Requests that were read and not answered.
+    pub requests_in_flight_max: u32,
+    /// Bytes of their bodies.
+    pub request_bytes_in_flight_max: u64,
+}
+
+impl Connection {
+    /// A connection whose socket `shutter` shuts.
+    pub fn new(shutter: Shutter, limits: Limits) -> Rc<Self> {
+        Rc::new(Connection {
+            outbox: RefCell::default(),
+            outbox_bytes: Cell::new(0),
+            to_send: Notify::new(),
+            room: Notify::new(),
+            closed: Cell::new(false),
+            requests_in_flight: Cell::new(0),
+            request_bytes_in_flight: Cell::new(0),
+            shutter,
+            reading: Cell::new(true),
+            limits,
+        })
+    }
+
+    /// Counts a request that was read.
+    pub fn take_in(&self, body_bytes: u64) {
+        self.requests_in_flight
+            .set(self.requests_in_flight.get() + 1);
+        self.request_bytes_in_flight
+            .set(self.request_bytes_in_flight.get() + body_bytes);
+    }
+
+    /// The request's body is in the log or refused: its bytes no longer count.
+    pub fn release_bytes(&self, body_bytes: u64) {
+        self.request_bytes_in_flight
+            .set(self.request_bytes_in_flight.get() - body_bytes);
+        self.room.notify();
+    }
+
+    /// Requests were answered and the answers sent, or need none.
+    pub fn release_requests(&self, count: u32) {
+        self.requests_in_flight
+            .set(self.requests_in_flight.get() - count);
+        self.room.notify();
+    }
+
+    /// Whether the next request may be read.
+    pub fn has_room(&self) -> bool {
+        self.requests_in_flight.get() < self.limits.requests_in_flight_max
+            && self.request_bytes_in_flight.get() < self.limits.request_bytes_in_flight_max
+            && self.outbox_bytes.get() < OUTBOX_BYTES_PAUSE
+    }
+
+    /// Requests that were read and not answered.
+    pub fn requests_in_flight(&self) -> u32 {
+        self.requests_in_flight.get()
+    }
+
+    /// Queues frames without bodies: `write` appends them to bytes that are sent as one.
+    pub fn send_head(&self, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut outbox = self.outbox.borrow_mut();
+        if outbox.back().is_none_or(|last| !last.body.is_empty()) {
+            outbox.push_back(OutFrame::default());
+        }
+        let last = outbox.back_mut().expect("just pushed");
+        write(&mut last.head);
+        last.answers += 1;
+        let grown = last.head.len() - last.length;
+        last.length = last.head.len();
+        self.outbox_bytes.set(self.outbox_bytes.get() + grown);
+        self.to_send.notify();
+    }
+
+    /// Queues a frame with a body.
+    pub fn send(&self, frame: OutFrame) {
+        self.outbox_bytes
+            .set(self.outbox_bytes.get() + frame.length);
+        self.outbox.borrow_mut().push_back(frame);
+        self.to_send.notify();
+    }
+
+    /// Takes everything that waits to be sent.
+    pub fn take_outbox(&self, into: &mut Vec<OutFrame>) {
+        into.extend(self.outbox.borrow_mut().drain(..));
+    }
+
+    /// These bytes were sent.
+    pub fn sent(&self, bytes: usize, answers: u32) {
+        self.outbox_bytes.set(self.outbox_bytes.get() - bytes);
+        self.release_requests(answers);
+    }
+
+    /// Ends the connection: no more is read or sent.
+    pub fn close(&self) {
+        if !self.closed.replace(true) {
+            if self.reading.get() {
+                self.shutter.stop();
+            }
+            self.to_send.notify();
+            self.room.notify();
+        }
+    }
+
+    /// Asks the reader to stop; what was read is still answered.
+    pub fn stop_reading(&self) {
+        if self.reading.get() {
+            self.shutter.stop_reading();
+        }
+        self.room.notify();
+    }
+
+    /// The reader has ended and is about to drop the socket that the shutter shuts.
+    pub fn reader_ended(&self) {
+        self.reading.set(false);
+        self.to_send.notify();
+    }
+
+    /// Whether the reader still runs.
+    pub fn is_reading(&self) -> bool {
+        self.reading.get()
+    }
+
+    /// Whether [`Connection::close`] was called.
+    pub fn is_closed(&self) -> bool {
+        self.closed.get()
+    }
+}

@@ -1,0 +1,338 @@
+//! From a frame to the entries of a request: one function an API.
+//!
+//! A head that the verifier refuses, an unknown API or version is answered with an error under the request's correlation
+//! id; the connection goes on.
+
+use std::rc::Rc;
+
+use tackboard_logic::shard::interface::FetchEntry;
+use tackboard_schema::{
+    CorrelationId, DecodeError, ErrorCode, Offset, PartitionIndex, TimestampMs,
+    frame::{ApiKey, Frame, Kind, PROTOCOL_VERSION},
+    native::{
+        CreateTopicRequest, DeleteTopicRequest, DescribeTopicRequest, FetchRequest, HelloRequest,
+        HelloResponse, HelloResponseArgs, InitProducerRequest, ListOffsetsRequest, MetadataRequest,
+        ProduceRequest, acks_from_head, durability_from_head, read_head,
+    },
+};
+
+use super::{answer::send_head, connection::Connection};
+use crate::shard::{
+    request::{Body, Entry, Failure, Levels, Origin, Work},
+    state::State,
+    topics::Place,
+    work::{Elsewhere, owned, place_of},
+};
+
+/// Entries in one request.
+pub const ENTRIES_MAX: usize = 10_000;
+/// Bytes that one entry of a fetch yields, whatever the request says; a batch is never cut.
+pub const FETCH_ENTRY_BYTES_MAX: u32 = 4 << 20;
+/// Longest wait of a fetch, ms.
+pub const FETCH_WAIT_MS_MAX: u32 = 60_000;
+/// Longest time a produce request may wait for its acks, ms.
+pub const PRODUCE_TIMEOUT_MS_MAX: u32 = 300_000;
+/// Head and framing of a fetch answer, beside its batches.
+const ANSWER_OVERHEAD: u32 = 256 << 10;
+
+/// Takes one request in. Everything that goes wrong is answered.
+pub fn handle(state: &mut State, connection: &Rc<Connection>, frame: &Frame<'_>) {
+    state.metrics().requests.increment();
+    let id = frame.prefix.correlation_id;
+    if let Err(failure) = dispatch(state, connection, frame) {
+        state.refuse(connection, id, &failure);
+    }
+}
+
+impl From<DecodeError> for Failure {
+    fn from(error: DecodeError) -> Self {
+        Failure::new(ErrorCode::InvalidRequest, format!("head refused: {error}"))
+    }
+}
+
+fn dispatch(
+    state: &mut State,
+    connection: &Rc<Connection>,
+    frame: &Frame<'_>,
+) -> Result<(), Failure> {
+    let prefix = &frame.prefix;
+    if prefix.kind != Kind::Request {
+        let message = "a client sends requests (kind 0), not responses";
+        return Err(Failure::new(ErrorCode::InvalidRequest, message));
+    }
+    if prefix.version != PROTOCOL_VERSION {
+        let message = format!(
+            "protocol version {} is not served; {PROTOCOL_VERSION} is",
+            prefix.version
+        );
+        return Err(Failure::new(ErrorCode::UnsupportedVersion, message));
+    }
+    let id = prefix.correlation_id;
+    match ApiKey::from_key(prefix.api_key) {
+        Some(ApiKey::Hello) => hello(state, connection, id, frame.head),
+        Some(ApiKey::Metadata) => metadata(state, connection, id, frame.head),
+        Some(ApiKey::CreateTopic) => create_topic(state, connection, id, frame.head),
+        Some(ApiKey::DeleteTopic) => {
+            let request = read_head::<DeleteTopicRequest<'_>>(frame.head)?;
+            state.delete_topic(connection, id, request.name());
+            Ok(())
+        }
+        Some(ApiKey::DescribeTopic) => {
+            let request = read_head::<DescribeTopicRequest<'_>>(frame.head)?;
+            state.describe_topic(connection, id, request.name());
+            Ok(())
+        }
+        Some(ApiKey::InitProducer) => {
+            read_head::<InitProducerRequest<'_>>(frame.head)?;
+            state.init_producer(connection, id);
+            Ok(())
+        }
+        Some(ApiKey::Produce) => produce(state, connection, frame),
+        Some(ApiKey::Fetch) => fetch(state, connection, id, frame.head),
+        Some(ApiKey::ListOffsets) => list_offsets(state, connection, id, frame.head),
+        Some(ApiKey::Error) | None => {
+            let message = format!(
+                "api_key {} is not one that can be asked for",
+                prefix.api_key
+            );
+            Err(Failure::new(ErrorCode::UnsupportedVersion, message))
+        }
+    }
+}
+
+fn hello(
+    state: &mut State,
+    connection: &Rc<Connection>,
+    id: CorrelationId,
+    head: &[u8],
+) -> Result<(), Failure> {
+    let request = read_head::<HelloRequest<'_>>(head)?;
+    let served = request.min_version()..=request.max_version();
+    if !served.contains(&PROTOCOL_VERSION) {
+        let message = format!(
+            "the client speaks versions {} to {}, the broker {PROTOCOL_VERSION}",
+            request.min_version(),
+            request.max_version()
+        );
+        return Err(Failure::new(ErrorCode::UnsupportedVersion, message));
+    }
+    connection.take_in(0);
+    let config = state.config.clone();
+    let core = state.core.0;
+    let cluster_id = state.topics.image().cluster_id.to_string();
+    let answer = state.heads.build(|builder| {
+        let args = HelloResponseArgs {
+            version: PROTOCOL_VERSION,
+            cluster_id: Some(builder.create_string(&cluster_id)),
+            broker_id: config.broker_id.0,
+            broker_version: Some(builder.create_string(env!("CARGO_PKG_VERSION"))),
+            core_count: config.cores.len() as u16,
+            core,
+            frame_bytes_max: config.frame_bytes_max,
+            batch_bytes_max: config.batch_bytes_max,
+            requests_in_flight_max: config.requests_in_flight_max,
+            request_bytes_in_flight_max: config.request_bytes_in_flight_max,
+            ..Default::default()
+        };
+        HelloResponse::create(builder, &args)
+    });
+    send_head(connection, ApiKey::Hello, id, answer);
+    Ok(())
+}
+
+fn metadata(
+    state: &mut State,
+    connection: &Rc<Connection>,
+    id: CorrelationId,
+    head: &[u8],
+) -> Result<(), Failure> {
+    let request = read_head::<MetadataRequest<'_>>(head)?;
+    let names = request.topics().map(|topics| topics.iter().collect());
+    state.answer_metadata(connection, id, names);
+    Ok(())
+}
+
+fn create_topic(
+    state: &mut State,
+    connection: &Rc<Connection>,
+    id: CorrelationId,
+    head: &[u8],
+) -> Result<(), Failure> {
+    let request = read_head::<CreateTopicRequest<'_>>(head)?;
+    if request.validate_only() {
+        let message = "validate_only is not served yet; nothing was created";
+        return Err(Failure::new(ErrorCode::InvalidRequest, message));
+    }
+    let own = |text: &str| text.to_owned();
+    let configs = (request.configs().iter().flatten())
+        .map(|setting| (own(setting.key()), own(setting.value())))
+        .collect();
+    let size = (request.partitions(), request.replication_factor());
+    state.create_topic(connection, id, request.name(), size, configs);
+    Ok(())
+}
+
+fn bounded(entries: usize) -> Result<(), Failure> {
+    if (1..=ENTRIES_MAX).contains(&entries) {
+        return Ok(());
+    }
+    let message = format!("{entries} entries; a request has 1 to {ENTRIES_MAX}");
+    Err(Failure::new(ErrorCode::InvalidRequest, message))
+}
+
+fn produce(
+    state: &mut State,
+    connection: &Rc<Connection>,
+    frame: &Frame<'_>,
+) -> Result<(), Failure> {
+    let request = read_head::<ProduceRequest<'_>>(frame.head)?;
+    let levels = Levels {
+        acks: acks_from_head(request.acks_level(), request.acks_count())?,
+        durability: durability_from_head(request.durability())?,
+    };
+    let wanted = request.entries();
+    bounded(wanted.len())?;
+    let lengths = wanted.iter().map(|entry| u64::from(entry.byte_length()));
+    let body_length: u64 = lengths.sum();
+    if (frame.body.len() as u64) < body_length {
+        let message = format!(
+            "the entries speak of {body_length} bytes, the body has {}",
+            frame.body.len()
+        );
+        return Err(Failure::new(ErrorCode::InvalidRequest, message));
+    }
+    let mut places = Vec::with_capacity(wanted.len());
+    let mut entries = Vec::with_capacity(wanted.len());
+    for entry in wanted {
+        let partition = PartitionIndex(entry.partition());
+        let (topic, place) = place_of(state, entry.topic(), partition);
+        entries.push(Entry::waiting(topic, partition));
+        places.push((place, entry.byte_length() as usize));
+    }
+    let body = Body::Produce {
+        respond: false,
+        entries,
+    };
+    let origin = Origin::Connection(connection.clone());
+    let key = state.begin(origin, frame.prefix.correlation_id, body_length, body);
+    let timeout_ms = request.timeout_ms().min(PRODUCE_TIMEOUT_MS_MAX);
+    let deadline_us = state.deadline_us(timeout_ms);
+    let mut rest = frame.body;
+    let mut elsewhere = Elsewhere::default();
+    for (index, (place, length)) in (0..).zip(places) {
+        let (bytes, after) = rest.split_at(length);
+        rest = after;
+        match place {
+            Ok(Place::Here(log)) => state.append_here(key, index, log, bytes, levels, deadline_us),
+            Ok(Place::There(core, partition)) => {
+                elsewhere.add(core, index, (partition, owned(bytes)));
+            }
+            Err(failure) => state.entry_refused(key, index, levels, failure),
+        }
+    }
+    elsewhere.call(state, key, |entries| Work::Produce {
+        entries,
+        levels,
+        timeout_ms,
+    });
+    state.handed_out(key);
+    Ok(())
+}
+
+fn fetch(
+    state: &mut State,
+    connection: &Rc<Connection>,
+    id: CorrelationId,
+    head: &[u8],
+) -> Result<(), Failure> {
+    let request = read_head::<FetchRequest<'_>>(head)?;
+    let wanted = request.entries();
+    bounded(wanted.len())?;
+    let bytes_max = request
+        .bytes_max()
+        .min(state.config.frame_bytes_max - ANSWER_OVERHEAD);
+    let bytes_min = request.bytes_min().min(bytes_max);
+    let mut entries = Vec::with_capacity(wanted.len());
+    let mut here = Vec::with_capacity(wanted.len());
+    let mut elsewhere = Elsewhere::default();
+    let mut failures = Vec::new();
+    for (index, entry) in (0..).zip(wanted) {
+        let partition = PartitionIndex(entry.partition());
+        let (topic, place) = place_of(state, entry.topic(), partition);
+        entries.push(Entry::waiting(topic, partition));
+        let offset = Offset(entry.fetch_offset());
+        let entry_bytes_max = entry.bytes_max().clamp(1, FETCH_ENTRY_BYTES_MAX);
+        match place {
+            Ok(Place::Here(log)) => here.push((
+                index,
+                FetchEntry {
+                    log,
+                    offset,
+                    bytes_max: entry_bytes_max,
+                },
+            )),
+            Ok(Place::There(core, partition)) => {
+                elsewhere.add(core, index, (partition, offset, entry_bytes_max));
+            }
+            Err(failure) => failures.push((index, failure)),
+        }
+    }
+    // An entry that fails is answered at once, and the others with what there is.
+    let wait_ms = match failures.is_empty() {
+        true => request.wait_ms_max().min(FETCH_WAIT_MS_MAX),
+        false => 0,
+    };
+    let body = Body::Fetch {
+        entries,
+        parts: Vec::new(),
+        hurried: false,
+    };
+    let key = state.begin(Origin::Connection(connection.clone()), id, 0, body);
+    for (index, failure) in failures {
+        state.entry_failed(key, index, failure);
+    }
+    elsewhere.call(state, key, |entries| Work::Fetch {
+        entries,
+        bytes_min,
+        bytes_max,
+        wait_ms,
+    });
+    if !here.is_empty() {
+        let deadline_us = state.deadline_us(wait_ms);
+        state.fetch_here(key, here, bytes_min, bytes_max, deadline_us);
+    }
+    state.handed_out(key);
+    Ok(())
+}
+
+fn list_offsets(
+    state: &mut State,
+    connection: &Rc<Connection>,
+    id: CorrelationId,
+    head: &[u8],
+) -> Result<(), Failure> {
+    let request = read_head::<ListOffsetsRequest<'_>>(head)?;
+    let wanted = request.entries();
+    bounded(wanted.len())?;
+    let mut entries = Vec::with_capacity(wanted.len());
+    let mut places = Vec::with_capacity(wanted.len());
+    for entry in wanted {
+        let partition = PartitionIndex(entry.partition());
+        let (topic, place) = place_of(state, entry.topic(), partition);
+        entries.push(Entry::waiting(topic, partition));
+        places.push((place, TimestampMs(entry.timestamp_ms())));
+    }
+    let origin = Origin::Connection(connection.clone());
+    let key = state.begin(origin, id, 0, Body::ListOffsets { entries });
+    let mut elsewhere = Elsewhere::default();
+    for (index, (place, timestamp)) in (0..).zip(places) {
+        match place {
+            Ok(Place::Here(log)) => state.list_offset_here(key, index, log, timestamp),
+            Ok(Place::There(core, partition)) => elsewhere.add(core, index, (partition, timestamp)),
+            Err(failure) => state.entry_failed(key, index, failure),
+        }
+    }
+    elsewhere.call(state, key, Work::ListOffsets);
+    state.handed_out(key);
+    Ok(())
+}

@@ -1,0 +1,183 @@
+//! The two tasks of a connection: one reads and hands frames over, one sends answers.
+
+use std::{io::IoSlice, rc::Rc};
+
+use glommio::net::TcpStream;
+use tackboard_runtime::net::{Reader, Writer, split};
+use tackboard_schema::frame::{self, Parsed};
+
+use super::{
+    connection::{Connection, Limits, OutFrame},
+    handlers,
+};
+use crate::shard::Shard;
+
+/// Read at a time. A buffer smaller than what a client keeps in flight costs a fifth of the rate.
+pub const READ_BUFFER_BYTES: usize = 256 << 10;
+/// Frames handed over between two chances for other tasks.
+pub const FRAMES_PER_TURN_MAX: usize = 256;
+
+/// Serves a connection until the client, an error or the shutdown ends it. Returns when both halves are done.
+pub async fn serve(shard: Rc<Shard>, stream: TcpStream) {
+    let (reader, writer) = match split(stream) {
+        Ok(halves) => halves,
+        Err(error) => {
+            tracing::warn!(%error, "a connection could not be split; closed");
+            return;
+        }
+    };
+    let limits = Limits {
+        requests_in_flight_max: shard.config.requests_in_flight_max,
+        request_bytes_in_flight_max: shard.config.request_bytes_in_flight_max,
+    };
+    let connection = Connection::new(reader.shutter(), limits);
+    let place = shard.connection_opened(&connection);
+    let sender = shard.spawn_net(send_answers(shard.clone(), connection.clone(), writer));
+    if let Err(end) = read_requests(&shard, &connection, reader).await {
+        tracing::debug!(%end, "connection closed");
+    }
+    shard.client_gone(&connection);
+    sender.await;
+    connection.close();
+    shard.connection_closed(place);
+}
+
+/// Why a connection ends before its client ends it.
+#[derive(Debug, thiserror::Error)]
+enum End {
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    #[error("framing lost: {0}")]
+    Frame(#[from] frame::FrameError),
+}
+
+async fn read_requests(
+    shard: &Rc<Shard>,
+    connection: &Rc<Connection>,
+    mut reader: Reader,
+) -> Result<(), End> {
+    let result = read_loop(shard, connection, &mut reader).await;
+    if matches!(result, Err(End::Frame(_))) {
+        shard.metrics().frames_broken.increment();
+    }
+    // Before the descriptor goes: its number may belong to another connection a moment later.
+    connection.reader_ended();
+    drop(reader);
+    result
+}
+
+async fn read_loop(
+    shard: &Rc<Shard>,
+    connection: &Rc<Connection>,
+    reader: &mut Reader,
+) -> Result<(), End> {
+    let mut buffer = vec![0; READ_BUFFER_BYTES];
+    let mut filled = 0;
+    loop {
+        let mut taken = 0;
+        loop {
+            while !(connection.has_room() && shard.has_append_room()) {
+                if connection.is_closed() || shard.is_stopping() {
+                    return Ok(());
+                }
+                shard.wait_for_room(connection).await;
+            }
+            let (used, more) = hand_over(shard, connection, &buffer[taken..filled])?;
+            taken += used;
+            match more {
+                Next::MoreFrames => glommio::executor().yield_if_needed().await,
+                Next::MoreBytes(needed) => {
+                    buffer.copy_within(taken..filled, 0);
+                    filled -= taken;
+                    // One frame may need more than the usual buffer; `needed` is bounded by `frame_bytes_max`.
+                    buffer.resize(needed.max(READ_BUFFER_BYTES), 0);
+                    break;
+                }
+            }
+        }
+        if connection.is_closed() || shard.is_stopping() {
+            return Ok(());
+        }
+        let got = reader.read(&mut buffer[filled..]).await?;
+        if got == 0 {
+            return Ok(());
+        }
+        filled += got;
+        shard.socket_received(got);
+    }
+}
+
+enum Next {
+    /// There may be whole frames left: a budget or the turn's bound was reached.
+    MoreFrames,
+    /// The frame that begins here needs so many bytes.
+    MoreBytes(usize),
+}
+
+/// Hands over the whole frames at the start of `bytes`, as one turn of logic.
+fn hand_over(
+    shard: &Rc<Shard>,
+    connection: &Rc<Connection>,
+    bytes: &[u8],
+) -> Result<(usize, Next), frame::FrameError> {
+    let mut taken = 0;
+    let frame_bytes_max = shard.config.frame_bytes_max;
+    shard
+        .enter(|state| {
+            for _ in 0..FRAMES_PER_TURN_MAX {
+                if taken > 0 && !(connection.has_room() && state.has_append_room()) {
+                    break;
+                }
+                match frame::parse(&bytes[taken..], frame_bytes_max)? {
+                    Parsed::Frame(frame, length) => {
+                        handlers::handle(state, connection, &frame);
+                        taken += length;
+                    }
+                    Parsed::NeedMore(needed) => return Ok(Next::MoreBytes(needed)),
+                }
+            }
+            Ok(Next::MoreFrames)
+        })
+        .map(|next| (taken, next))
+}
+
+/// Sends what the outbox holds until the connection is closed, or the reader has ended and nothing is owed any more.
+async fn send_answers(shard: Rc<Shard>, connection: Rc<Connection>, mut writer: Writer) {
+    let mut frames = Vec::new();
+    loop {
+        connection.take_outbox(&mut frames);
+        if frames.is_empty() {
+            if connection.is_closed()
+                || (!connection.is_reading() && connection.requests_in_flight() == 0)
+            {
+                return;
+            }
+            connection.to_send.wait().await;
+            continue;
+        }
+        let bytes = frames.iter().map(|frame| frame.length).sum();
+        let answers = frames.iter().map(|frame| frame.answers).sum();
+        let sent = send_frames(&mut writer, &frames).await;
+        frames.clear();
+        connection.sent(bytes, answers);
+        if let Err(error) = sent {
+            tracing::debug!(%error, "answers could not be sent; connection closed");
+            connection.close();
+            return;
+        }
+        shard.socket_sent(bytes);
+    }
+}
+
+async fn send_frames(writer: &mut Writer, frames: &[OutFrame]) -> std::io::Result<()> {
+    let mut slices = Vec::with_capacity(frames.len() * 2);
+    for frame in frames {
+        slices.push(IoSlice::new(&frame.head));
+        slices.extend(frame.body.iter().map(|piece| IoSlice::new(piece.bytes())));
+        if !frame.padding.is_empty() {
+            slices.push(IoSlice::new(frame.padding));
+        }
+    }
+    slices.retain(|slice| !slice.is_empty());
+    writer.send(&mut slices).await
+}

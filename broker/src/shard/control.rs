@@ -1,0 +1,480 @@
+//! Requests that change the metadata or only read it: answered from the image, or through the control thread.
+
+use std::{rc::Rc, sync::Arc};
+
+use tackboard_logic::{
+    metadata::{Command, CreateTopic, Outcome, PRODUCER_IDS_PER_BLOCK, TOPIC_SETTINGS, Topic},
+    shard::interface::LogDescription,
+};
+use tackboard_schema::{
+    CorrelationId, ErrorCode, PartitionIndex, ProducerId, TopicId,
+    frame::ApiKey,
+    native::{self as head, durability_to_head},
+};
+
+use super::{
+    request::{Body, Entry, Failure, Origin, Work},
+    state::{ProposalTarget, State},
+    topics::{Place, log_config},
+    work::Elsewhere,
+};
+use crate::{
+    bridge::ProposalResult,
+    native::{
+        answer::{self, TopicHeading, send_head},
+        connection::Connection,
+    },
+};
+
+/// Clients that may wait for a block of producer ids.
+pub const WAITING_PRODUCERS_MAX: usize = 4096;
+
+/// What a client asked of a topic.
+pub enum TopicChange {
+    /// Create it, or only say whether that would work.
+    Create {
+        /// Partitions asked for.
+        partitions: i32,
+        /// Copies asked for.
+        replication_factor: i16,
+    },
+    /// Delete it.
+    Delete,
+}
+
+impl State {
+    // ---- metadata -------------------------------------------------------------------------------------------------
+
+    /// Answers with the brokers and these topics, or all of them.
+    pub fn answer_metadata(
+        &mut self,
+        connection: &Rc<Connection>,
+        correlation_id: CorrelationId,
+        names: Option<Vec<&str>>,
+    ) {
+        connection.take_in(0);
+        let image = self.topics.image().clone();
+        let listed: Vec<(String, Option<Arc<Topic>>)> = match names {
+            None => (image.topics())
+                .map(|topic| (topic.name.to_string(), Some(topic.clone())))
+                .collect(),
+            Some(names) => (names.into_iter())
+                .map(|name| (name.to_owned(), image.topic(name).cloned()))
+                .collect(),
+        };
+        let config = self.config.clone();
+        let answer = self.heads.build(|builder| {
+            let brokers: Vec<_> = image
+                .brokers
+                .values()
+                .map(|broker| broker_head(builder, broker))
+                .collect();
+            let topics: Vec<_> = (listed.iter())
+                .map(|(name, topic)| match topic {
+                    Some(topic) => {
+                        let levels = log_config(&config, &topic.config);
+                        topic_head(builder, &image, topic, &levels)
+                    }
+                    None => missing_topic_head(builder, name),
+                })
+                .collect();
+            let args = head::MetadataResponseArgs {
+                brokers: Some(builder.create_vector(&brokers)),
+                topics: Some(builder.create_vector(&topics)),
+                ..Default::default()
+            };
+            head::MetadataResponse::create(builder, &args)
+        });
+        send_head(connection, ApiKey::Metadata, correlation_id, answer);
+    }
+
+    /// Starts describing a topic.
+    pub fn describe_topic(
+        &mut self,
+        connection: &Rc<Connection>,
+        correlation_id: CorrelationId,
+        name: &str,
+    ) {
+        let Some(topic) = self.topics.topic(name).cloned() else {
+            let failure = unknown_topic(name);
+            connection.take_in(0);
+            self.metrics().requests_refused.increment();
+            let answer = self.heads.build(|builder| {
+                let message = Some(builder.create_string(&failure.message));
+                let args = head::DescribeTopicResponseArgs {
+                    error_code: failure.code.code(),
+                    message,
+                    ..Default::default()
+                };
+                head::DescribeTopicResponse::create(builder, &args)
+            });
+            return send_head(connection, ApiKey::DescribeTopic, correlation_id, answer);
+        };
+        let count = topic.partitions.len() as i32;
+        let entries = (0..count)
+            .map(|index| Entry::waiting(topic.name.clone(), PartitionIndex(index)))
+            .collect();
+        let origin = Origin::Connection(connection.clone());
+        let request = self.begin(origin, correlation_id, 0, Body::Describe { entries });
+        let mut elsewhere = Elsewhere::default();
+        for index in 0..count {
+            match self.topics.place(&topic, PartitionIndex(index)) {
+                Ok(Place::Here(log)) => self.describe_here(request, index as u32, log),
+                Ok(Place::There(core, partition)) => elsewhere.add(core, index as u32, partition),
+                Err(failure) => self.entry_failed(request, index as u32, failure),
+            }
+        }
+        elsewhere.call(self, request, Work::Describe);
+        self.handed_out(request);
+    }
+
+    /// Answers a description whose partitions are all known.
+    pub(super) fn answer_description(
+        &mut self,
+        connection: &Rc<Connection>,
+        correlation_id: CorrelationId,
+        entries: &[Entry<LogDescription>],
+    ) {
+        let name = entries.first().map_or("", |entry| &*entry.topic);
+        let image = self.topics.image().clone();
+        let Some(topic) = image.topic(name) else {
+            // Deleted while it was being described.
+            let failure = unknown_topic(name);
+            return answer::error(&mut self.heads, connection, correlation_id, &failure);
+        };
+        let leaders: Vec<_> = (topic.partitions.iter())
+            .map(|partition| {
+                let broker = image.brokers.get(&partition.leader);
+                let core = broker.map_or(0, |broker| broker.core_of(partition).0);
+                (partition.leader.0, partition.leader_epoch.0, core)
+            })
+            .collect();
+        let configs = effective_settings(&self.config, topic);
+        let heading = TopicHeading {
+            name,
+            id: topic.id.0,
+            replication_factor: topic
+                .partitions
+                .first()
+                .map_or(1, |first| first.replicas.len() as i16),
+            configs: &configs,
+            leaders: &leaders,
+        };
+        answer::describe(
+            &mut self.heads,
+            connection,
+            correlation_id,
+            &heading,
+            entries,
+        );
+    }
+
+    // ---- changes --------------------------------------------------------------------------------------------------
+
+    /// Proposes a topic.
+    pub fn create_topic(
+        &mut self,
+        connection: &Rc<Connection>,
+        correlation_id: CorrelationId,
+        name: &str,
+        (partitions, replication_factor): (i32, i16),
+        configs: Vec<(String, String)>,
+    ) {
+        connection.take_in(0);
+        let partitions = match partitions {
+            -1 => self.config.default_partitions,
+            asked => asked,
+        };
+        let replication_factor = match replication_factor {
+            -1 => self.config.default_replication_factor,
+            asked => asked,
+        };
+        let command = Command::CreateTopic(CreateTopic {
+            name: name.to_owned(),
+            topic_id: TopicId(crate::boot::random_id()),
+            partitions,
+            replication_factor,
+            configs,
+            at: self.now.wall,
+        });
+        let change = TopicChange::Create {
+            partitions,
+            replication_factor,
+        };
+        let target = ProposalTarget::Topic(connection.clone(), correlation_id, change);
+        self.propose(target, command);
+    }
+
+    /// Proposes the end of a topic.
+    pub fn delete_topic(
+        &mut self,
+        connection: &Rc<Connection>,
+        correlation_id: CorrelationId,
+        name: &str,
+    ) {
+        connection.take_in(0);
+        let target = ProposalTarget::Topic(connection.clone(), correlation_id, TopicChange::Delete);
+        let command = Command::DeleteTopic {
+            name: name.to_owned(),
+        };
+        self.propose(target, command);
+    }
+
+    /// Gives a client a producer id, from this core's block or from the next one.
+    pub fn init_producer(&mut self, connection: &Rc<Connection>, correlation_id: CorrelationId) {
+        connection.take_in(0);
+        if let Some(id) = self.producer_ids.next() {
+            return self.answer_producer(connection, correlation_id, Ok(ProducerId(id)));
+        }
+        if self.waiting_producers.len() >= WAITING_PRODUCERS_MAX {
+            let failure = Failure::plain(ErrorCode::OverBudget);
+            return self.answer_producer(connection, correlation_id, Err(failure));
+        }
+        self.waiting_producers
+            .push((connection.clone(), correlation_id));
+        if self.waiting_producers.len() == 1 {
+            self.next_producer_ids();
+        }
+    }
+
+    fn next_producer_ids(&mut self) {
+        let broker = self.config.broker_id;
+        self.propose(
+            ProposalTarget::ProducerIds,
+            Command::AllocateProducerIds { broker },
+        );
+    }
+
+    fn answer_producer(
+        &mut self,
+        connection: &Connection,
+        correlation_id: CorrelationId,
+        outcome: Result<ProducerId, Failure>,
+    ) {
+        let answer = self.heads.build(|builder| {
+            let message =
+                (outcome.as_ref().err()).map(|failure| builder.create_string(&failure.message));
+            let args = head::InitProducerResponseArgs {
+                error_code: outcome
+                    .as_ref()
+                    .err()
+                    .map_or(0, |failure| failure.code.code()),
+                message,
+                producer_id: outcome.as_ref().map_or(-1, |id| id.0),
+                producer_epoch: if outcome.is_ok() { 0 } else { -1 },
+            };
+            head::InitProducerResponse::create(builder, &args)
+        });
+        send_head(connection, ApiKey::InitProducer, correlation_id, answer);
+    }
+
+    /// The control thread has decided.
+    pub(super) fn proposal_done(&mut self, call: super::slab::Key, result: ProposalResult) {
+        let Some(target) = self.proposals.remove(call) else {
+            return;
+        };
+        self.progress.work_done();
+        match target {
+            ProposalTarget::ProducerIds => self.producer_ids_arrived(result),
+            ProposalTarget::Topic(connection, correlation_id, change) => {
+                self.answer_topic_change(&connection, correlation_id, &change, result);
+            }
+        }
+    }
+
+    fn producer_ids_arrived(&mut self, result: ProposalResult) {
+        let waiting = std::mem::take(&mut self.waiting_producers);
+        match result {
+            Ok(decided) => {
+                if let Outcome::ProducerIds { first, count } = decided.outcome {
+                    self.producer_ids = first.0..first.0 + count.min(PRODUCER_IDS_PER_BLOCK);
+                }
+                let mut waiting = waiting.into_iter();
+                for (connection, correlation_id) in waiting.by_ref() {
+                    let Some(id) = self.producer_ids.next() else {
+                        self.waiting_producers.push((connection, correlation_id));
+                        break;
+                    };
+                    self.answer_producer(&connection, correlation_id, Ok(ProducerId(id)));
+                }
+                self.waiting_producers.extend(waiting);
+                if !self.waiting_producers.is_empty() {
+                    self.next_producer_ids();
+                }
+            }
+            Err(refusal) => {
+                for (connection, correlation_id) in waiting {
+                    let failure = Failure::new(refusal.code, refusal.message.clone());
+                    self.answer_producer(&connection, correlation_id, Err(failure));
+                }
+            }
+        }
+    }
+
+    fn answer_topic_change(
+        &mut self,
+        connection: &Connection,
+        correlation_id: CorrelationId,
+        change: &TopicChange,
+        result: ProposalResult,
+    ) {
+        if result.is_err() {
+            self.metrics().requests_refused.increment();
+        }
+        let code = result
+            .as_ref()
+            .err()
+            .map_or(0, |refusal| refusal.code.code());
+        let text = result
+            .as_ref()
+            .err()
+            .map(|refusal| refusal.message.as_str());
+        match change {
+            TopicChange::Delete => {
+                let answer = self.heads.build(|builder| {
+                    let message = text.map(|text| builder.create_string(text));
+                    let args = head::DeleteTopicResponseArgs {
+                        error_code: code,
+                        message,
+                    };
+                    head::DeleteTopicResponse::create(builder, &args)
+                });
+                send_head(connection, ApiKey::DeleteTopic, correlation_id, answer);
+            }
+            TopicChange::Create {
+                partitions,
+                replication_factor,
+            } => {
+                let created = match result.as_ref().map(|decided| &decided.outcome) {
+                    Ok(Outcome::TopicCreated { topic_id, .. }) => {
+                        Some(head::Uuid::new(&topic_id.0))
+                    }
+                    _ => None,
+                };
+                let answer = self.heads.build(|builder| {
+                    let message = text.map(|text| builder.create_string(text));
+                    let args = head::CreateTopicResponseArgs {
+                        error_code: code,
+                        message,
+                        topic_id: created.as_ref(),
+                        partitions: *partitions,
+                        replication_factor: *replication_factor,
+                    };
+                    head::CreateTopicResponse::create(builder, &args)
+                });
+                send_head(connection, ApiKey::CreateTopic, correlation_id, answer);
+            }
+        }
+    }
+}
+
+fn unknown_topic(name: &str) -> Failure {
+    let message =
+        format!("there is no topic {name}; create it with: tackboard topic create {name}");
+    Failure::new(ErrorCode::UnknownTopicOrPartition, message)
+}
+
+type Builder = flatbuffers::FlatBufferBuilder<'static>;
+
+fn broker_head(
+    builder: &mut Builder,
+    broker: &tackboard_logic::metadata::Broker,
+) -> flatbuffers::WIPOffset<head::Broker<'static>> {
+    let hosts: Vec<_> = (broker.cores.iter())
+        .map(|core| builder.create_shared_string(&core.host))
+        .collect();
+    let ports: Vec<u16> = broker.cores.iter().map(|core| core.port).collect();
+    let args = head::BrokerArgs {
+        broker_id: broker.id.0,
+        host: Some(builder.create_string(&broker.any_core.host)),
+        port: broker.any_core.port,
+        core_hosts: Some(builder.create_vector(&hosts)),
+        core_ports: Some(builder.create_vector(&ports)),
+    };
+    head::Broker::create(builder, &args)
+}
+
+fn topic_head(
+    builder: &mut Builder,
+    image: &tackboard_logic::metadata::Image,
+    topic: &Topic,
+    levels: &tackboard_logic::shard::interface::LogConfig,
+) -> flatbuffers::WIPOffset<head::TopicMetadata<'static>> {
+    let partitions: Vec<_> = (0..)
+        .zip(&topic.partitions)
+        .map(|(index, partition)| {
+            let broker = image.brokers.get(&partition.leader);
+            let core = broker.map_or(0, |broker| broker.core_of(partition).0);
+            let port = broker.and_then(|broker| broker.cores.get(usize::from(core)));
+            let ids =
+                |ids: &[tackboard_schema::BrokerId]| ids.iter().map(|id| id.0).collect::<Vec<_>>();
+            let replicas = ids(&partition.replicas);
+            let in_sync = ids(&partition.isr);
+            let args = head::PartitionMetadataArgs {
+                partition: index,
+                error_code: 0,
+                leader: partition.leader.0,
+                leader_epoch: partition.leader_epoch.0,
+                core,
+                core_port: port.map_or(0, |endpoint| endpoint.port),
+                replicas: Some(builder.create_vector(&replicas)),
+                in_sync_replicas: Some(builder.create_vector(&in_sync)),
+            };
+            head::PartitionMetadata::create(builder, &args)
+        })
+        .collect();
+    let id = head::Uuid::new(&topic.id.0);
+    let args = head::TopicMetadataArgs {
+        name: Some(builder.create_string(&topic.name)),
+        topic_id: Some(&id),
+        partitions: Some(builder.create_vector(&partitions)),
+        // The floor holds for requests that name no level, too.
+        acks: levels.acks_default.at_least(levels.acks_min).as_i16(),
+        durability: durability_to_head(Some(levels.durability)),
+        ..Default::default()
+    };
+    head::TopicMetadata::create(builder, &args)
+}
+
+fn missing_topic_head(
+    builder: &mut Builder,
+    name: &str,
+) -> flatbuffers::WIPOffset<head::TopicMetadata<'static>> {
+    let failure = unknown_topic(name);
+    let args = head::TopicMetadataArgs {
+        error_code: failure.code.code(),
+        message: Some(builder.create_string(&failure.message)),
+        name: Some(builder.create_string(name)),
+        ..Default::default()
+    };
+    head::TopicMetadata::create(builder, &args)
+}
+
+/// Every topic setting with the value in force, and whether the topic itself sets it.
+fn effective_settings(
+    config: &crate::config::Config,
+    topic: &Topic,
+) -> Vec<(String, String, bool)> {
+    let levels = log_config(config, &topic.config);
+    let unlimited = |value: Option<String>| value.unwrap_or_else(|| "-1".to_owned());
+    (TOPIC_SETTINGS.iter())
+        .map(|setting| {
+            let own = topic.configs.iter().find(|(key, _)| key == setting.name);
+            let inherited = match setting.name {
+                "acks.default" => levels.acks_default.to_string(),
+                "acks.min" => levels.acks_min.to_string(),
+                "durability" => levels.durability.to_string(),
+                "max.message.bytes" => levels.batch_bytes_max.to_string(),
+                "retention.bytes" => {
+                    unlimited(levels.retention_bytes.map(|bytes| bytes.to_string()))
+                }
+                "retention.ms" => unlimited(levels.retention_ms.map(|ms| ms.to_string())),
+                "segment.bytes" => levels.segment_bytes.to_string(),
+                "segment.ms" => levels.segment_age_ms.to_string(),
+                _ => setting.default_from.to_owned(),
+            };
+            let value = own.map_or(inherited, |(_, value)| value.clone());
+            (setting.name.to_owned(), value, own.is_some())
+        })
+        .collect()
+}

@@ -1,0 +1,188 @@
+//! Carries out the effects of one step of logic: memory at once, answers into requests, I/O into launches.
+
+use tackboard_logic::shard::interface::{
+    CachedSlice, Effect, Effects, FetchAnswer, FetchData, LogId, Produced, Refusal, Ticket,
+};
+use tackboard_schema::ErrorCode;
+
+use super::{
+    launch::Launch,
+    request::{Appended, Failure, Fetched, Part, Piece, TicketTarget},
+    slab::Key,
+    state::State,
+};
+use crate::bridge::ToControl;
+
+impl State {
+    /// Carries out `effects` in their order.
+    pub(super) fn carry_out(&mut self, effects: &mut Effects, payload: &[u8]) {
+        let Effects { list, slices } = effects;
+        for effect in list.drain(..) {
+            match effect {
+                Effect::AllocateChunk { chunk, capacity } => self.chunks.allocate(chunk, capacity),
+                Effect::Fill { chunk, at, bytes } => self.chunks.fill(chunk, at, &bytes),
+                Effect::CopyTail {
+                    from,
+                    from_at,
+                    length,
+                    to,
+                } => {
+                    let from_at = from_at as usize;
+                    self.chunks
+                        .copy_tail(from, from_at..from_at + length as usize, to);
+                }
+                Effect::Place {
+                    payload: _,
+                    chunk,
+                    at,
+                    base_offset,
+                    leader_epoch,
+                } => self
+                    .chunks
+                    .place(chunk, at, payload, base_offset, leader_epoch),
+                // The payload is the socket's buffer: it is free when the step returns.
+                Effect::Discard { payload: _ } => {}
+                Effect::Freeze { chunk, length } => self.chunks.freeze(chunk, length),
+                Effect::ReleaseChunk { chunk } => self.chunks.release(chunk),
+                Effect::Write { .. }
+                | Effect::Sync { .. }
+                | Effect::Preallocate { .. }
+                | Effect::CreateSegment { .. }
+                | Effect::SealSegment { .. }
+                | Effect::DeleteSegment { .. }
+                | Effect::WriteLedger { .. } => {
+                    let launch = Launch::storage(effect, &mut self.chunks);
+                    self.launches.push(launch);
+                }
+                Effect::AnswerProduce {
+                    ticket,
+                    respond,
+                    outcome,
+                } => self.produced(ticket, respond, outcome),
+                Effect::AnswerFetch { ticket, answers } => self.fetched(ticket, answers, slices),
+                Effect::LogDeleted { log } => self.log_deleted(log),
+                Effect::Fenced { log, why } => {
+                    self.metrics().partitions_fenced.add(1);
+                    let partition = self.opened(log).map(|log| log.partition.to_string());
+                    tracing::error!(partition, %why, "a storage fault fenced the partition: it refuses appends until a restart");
+                }
+                Effect::Abort { why } => {
+                    let core = self.core;
+                    let reason = why.to_owned();
+                    if self
+                        .control
+                        .try_send(ToControl::Fatal { core, reason })
+                        .is_err()
+                    {
+                        panic!("{why}");
+                    }
+                }
+                Effect::Drained => self.drained = true,
+            }
+        }
+    }
+
+    /// An open log by id, if the id is current.
+    pub(super) fn opened(&self, log: LogId) -> Option<&super::state::OpenedLog> {
+        let opened = self.logs.get(log.slot as usize)?.as_ref()?;
+        (opened.id == log).then_some(opened)
+    }
+
+    fn produced(&mut self, ticket: Ticket, respond: bool, outcome: Result<Produced, Refusal>) {
+        let Some(TicketTarget::Append { request, entry }) = self.tickets.remove(ticket.0) else {
+            return;
+        };
+        let metrics = self.metrics();
+        let outcome = match outcome {
+            Ok(produced) => {
+                if produced.duplicate {
+                    metrics.produce_batches_duplicate.increment();
+                }
+                Ok(Appended {
+                    base_offset: produced.base_offset,
+                    log_append_time: produced.log_append_time,
+                    log_start_offset: produced.log_start_offset,
+                })
+            }
+            Err(refusal) => {
+                metrics.produce_batches_refused.increment();
+                Err(Failure::new(refusal.code, refusal.to_string()))
+            }
+        };
+        self.entry_appended(request, entry, respond, outcome);
+        self.outcome_arrived(request);
+    }
+
+    fn fetched(&mut self, ticket: Ticket, answers: Vec<FetchAnswer>, slices: &[CachedSlice]) {
+        let Some(TicketTarget::Fetch { request, entries }) = self.tickets.remove(ticket.0) else {
+            return;
+        };
+        self.hurry_others(request, Part::Here(ticket));
+        for (entry, answer) in entries.into_iter().zip(answers) {
+            self.fetch_answered(request, entry, answer, slices);
+            self.outcome_arrived(request);
+        }
+    }
+
+    fn fetch_answered(
+        &mut self,
+        request: Key,
+        entry: u32,
+        answer: FetchAnswer,
+        slices: &[CachedSlice],
+    ) {
+        if answer.error != ErrorCode::None {
+            let message = match answer.error {
+                ErrorCode::OffsetOutOfRange => format!(
+                    "the log holds offsets {} to {} (exclusive)",
+                    answer.log_start_offset, answer.high_watermark
+                ),
+                code => code.text().to_owned(),
+            };
+            let failure = Failure::new(answer.error, message);
+            return self.entry_fetched(request, entry, Err(failure));
+        }
+        let mut fetched = Fetched {
+            high_watermark: answer.high_watermark,
+            log_start_offset: answer.log_start_offset,
+            pieces: Vec::new(),
+        };
+        match answer.data {
+            FetchData::Empty => {}
+            FetchData::Cached { slices: range, .. } => {
+                self.metrics().cache_hits.increment();
+                let chosen = &slices[range.start as usize..range.end as usize];
+                fetched.pieces.reserve_exact(chosen.len());
+                for slice in chosen {
+                    let at = slice.at as usize;
+                    let range = at..at + slice.length as usize;
+                    let buffer = self.chunks.frozen(slice.chunk);
+                    fetched.pieces.push(Piece::Chunk(buffer, range));
+                }
+            }
+            FetchData::Disk(read) => {
+                self.metrics().cache_misses.increment();
+                self.expect(request);
+                self.launches.push(Launch::Read {
+                    request,
+                    entry,
+                    log: answer.log,
+                    read,
+                    fetched,
+                });
+                return;
+            }
+        }
+        self.entry_fetched(request, entry, Ok(fetched));
+    }
+
+    fn log_deleted(&mut self, log: LogId) {
+        let slot = &mut self.logs[log.slot as usize];
+        if let Some(opened) = slot.take_if(|opened| opened.id == log) {
+            self.topics.closed(opened.partition);
+            self.launches.push(Launch::Trash {
+                files: opened.files,
+            });
+        }
+    }
+}

@@ -1,0 +1,481 @@
+//! I/O that a step of logic asked for: each runs in a task of its own and comes back as an input.
+
+use std::{cell::RefCell, path::PathBuf, rc::Rc};
+
+use glommio::io::{DmaBuffer, ReadResult};
+use tackboard_logic::{
+    log::{RecordSearch, find_record, trim_read},
+    shard::interface::{
+        DiskRead, Effect, Input, LedgerFile, LogId, SegmentBase, StorageFault, SyncId,
+        TimestampScan, WriteId,
+    },
+};
+use tackboard_schema::{ErrorCode, Offset, TimestampMs};
+
+use super::{
+    Shard,
+    request::{Failure, Fetched, ListedOffset, Piece},
+    slab::Key,
+};
+use crate::disk::{
+    chunks::Chunks,
+    fault_of,
+    paths::SegmentPart,
+    recover::remove_segment,
+    segments::{LogFiles, SegmentFile, sync_folder, write_sidecar},
+};
+
+/// Reads of segments in flight per core; more wait their turn.
+pub const READS_IN_FLIGHT_MAX: usize = 16;
+
+/// One operation to start.
+pub enum Launch {
+    /// Write a frozen chunk.
+    Write {
+        log: LogId,
+        segment: SegmentBase,
+        write: WriteId,
+        bytes: Rc<DmaBuffer>,
+        file_at: u64,
+        synced: bool,
+    },
+    /// Sync a segment.
+    Sync {
+        log: LogId,
+        segment: SegmentBase,
+        sync: SyncId,
+    },
+    /// Extend a segment.
+    Preallocate {
+        log: LogId,
+        segment: SegmentBase,
+        size: u64,
+    },
+    /// Create a segment.
+    CreateSegment {
+        log: LogId,
+        segment: SegmentBase,
+        preallocate: u64,
+    },
+    /// Write a segment's sidecars and cut it to its size.
+    Seal {
+        log: LogId,
+        segment: SegmentBase,
+        size: u64,
+        index: Box<[u8]>,
+        producers: Box<[u8]>,
+    },
+    /// Remove a segment.
+    DeleteSegment { log: LogId, segment: SegmentBase },
+    /// Write the ledger; these run one after another.
+    Ledger {
+        sequence: u64,
+        file: LedgerFile,
+        at: u64,
+        bytes: Box<[u8]>,
+        truncate_after: bool,
+    },
+    /// Read batches for a fetch.
+    Read {
+        request: Key,
+        entry: u32,
+        log: LogId,
+        read: DiskRead,
+        fetched: Fetched,
+    },
+    /// Find the first record at or after a time.
+    FindTimestamp {
+        request: Key,
+        entry: u32,
+        log: LogId,
+        timestamp: TimestampMs,
+        scan: TimestampScan,
+    },
+    /// Move a deleted log to the trash.
+    Trash { files: Rc<RefCell<LogFiles>> },
+}
+
+impl Launch {
+    /// The operation that a storage effect names.
+    pub(super) fn storage(effect: Effect, chunks: &mut Chunks) -> Launch {
+        match effect {
+            Effect::Write {
+                log,
+                segment,
+                write,
+                chunk,
+                at,
+                length,
+                file_at,
+                synced,
+            } => {
+                let bytes = chunks.frozen(chunk);
+                let whole = at == 0 && length as usize == bytes.len();
+                Launch::Write {
+                    log,
+                    segment,
+                    write,
+                    bytes: if whole {
+                        bytes
+                    } else {
+                        part(&bytes, at as usize, length as usize)
+                    },
+                    file_at,
+                    synced,
+                }
+            }
+            Effect::Sync { log, segment, sync } => Launch::Sync { log, segment, sync },
+            Effect::Preallocate { log, segment, size } => {
+                Launch::Preallocate { log, segment, size }
+            }
+            Effect::CreateSegment {
+                log,
+                segment,
+                preallocate,
+            } => Launch::CreateSegment {
+                log,
+                segment,
+                preallocate,
+            },
+            Effect::SealSegment {
+                log,
+                segment,
+                size,
+                index,
+                producers,
+            } => Launch::Seal {
+                log,
+                segment,
+                size,
+                index,
+                producers,
+            },
+            Effect::DeleteSegment { log, segment } => Launch::DeleteSegment { log, segment },
+            Effect::WriteLedger {
+                sequence,
+                file,
+                at,
+                bytes,
+                truncate_after,
+            } => Launch::Ledger {
+                sequence,
+                file,
+                at,
+                bytes,
+                truncate_after,
+            },
+            _ => unreachable!("not a storage effect"),
+        }
+    }
+}
+
+/// A part of a chunk as a buffer of its own: the kernel is only ever given whole buffers. Rare (a batch beyond the size
+/// of one write).
+fn part(bytes: &DmaBuffer, at: usize, length: usize) -> Rc<DmaBuffer> {
+    let mut buffer = glommio::allocate_dma_buffer(length);
+    buffer
+        .as_bytes_mut()
+        .copy_from_slice(&bytes.as_bytes()[at..at + length]);
+    Rc::new(buffer)
+}
+
+impl Shard {
+    /// Starts one operation.
+    pub(super) fn launch(self: &Rc<Self>, launch: Launch) {
+        let shard = self.clone();
+        match launch {
+            Launch::Ledger { .. } => self.queue_ledger(launch),
+            Launch::Read {
+                request,
+                entry,
+                log,
+                read,
+                fetched,
+            } => self.spawn_net_detached(async move {
+                let outcome = shard.read_batches(log, &read, fetched).await;
+                shard.enter(|state| {
+                    state.entry_fetched(request, entry, outcome);
+                    state.outcome_arrived(request);
+                });
+            }),
+            Launch::FindTimestamp {
+                request,
+                entry,
+                log,
+                timestamp,
+                scan,
+            } => self.spawn_net_detached(async move {
+                let outcome = shard.find_timestamp(log, timestamp, scan).await;
+                shard.enter(|state| {
+                    state.entry_listed(request, entry, outcome);
+                    state.outcome_arrived(request);
+                });
+            }),
+            Launch::Trash { files } => self.spawn_background(async move {
+                let closing = files.borrow_mut().take_all();
+                drop(closing);
+                let folder = files.borrow().folder().to_owned();
+                shard.move_to_trash(folder).await;
+            }),
+            storage => self.spawn_flush(async move {
+                if let Some(input) = shard.store(storage).await {
+                    shard.enter(|state| state.step(input, &[]));
+                }
+            }),
+        }
+    }
+
+    async fn store(&self, launch: Launch) -> Option<Input> {
+        match launch {
+            Launch::Write {
+                log,
+                segment,
+                write,
+                bytes,
+                file_at,
+                synced,
+            } => {
+                let metrics = self.metrics();
+                metrics.disk_writes.increment();
+                metrics.disk_write_bytes.add(bytes.len() as u64);
+                if synced {
+                    metrics.disk_syncs.increment();
+                }
+                let result = match self.segment(log, segment).await {
+                    Ok(file) => file.write(bytes, file_at, synced).await,
+                    Err(fault) => Err(fault),
+                };
+                Some(Input::Written {
+                    log,
+                    write,
+                    result: self.note(result),
+                })
+            }
+            Launch::Sync { log, segment, sync } => {
+                self.metrics().disk_syncs.increment();
+                let result = match self.segment(log, segment).await {
+                    Ok(file) => file.sync().await,
+                    Err(fault) => Err(fault),
+                };
+                Some(Input::Synced {
+                    log,
+                    sync,
+                    result: self.note(result),
+                })
+            }
+            Launch::Preallocate { log, segment, size } => {
+                let result = match self.segment(log, segment).await {
+                    Ok(file) => file.preallocate(size).await,
+                    Err(fault) => Err(fault),
+                };
+                Some(Input::Preallocated {
+                    log,
+                    segment,
+                    size,
+                    result,
+                })
+            }
+            Launch::CreateSegment {
+                log,
+                segment,
+                preallocate,
+            } => {
+                let files = self.files(log)?;
+                let folder = files.borrow().folder().to_owned();
+                let created = SegmentFile::create(&folder, segment, preallocate).await;
+                let result = created.map(|file| files.borrow_mut().keep(segment, Rc::new(file)));
+                Some(Input::SegmentCreated {
+                    log,
+                    segment,
+                    result: self.note(result),
+                })
+            }
+            Launch::Seal {
+                log,
+                segment,
+                size,
+                index,
+                producers,
+            } => {
+                let files = self.files(log)?;
+                let folder = files.borrow().folder().to_owned();
+                let result = self
+                    .seal(log, folder.clone(), segment, size, index, producers)
+                    .await;
+                if result.is_ok() {
+                    // From here on it is read only: the descriptors for appending go.
+                    files.borrow_mut().forget(segment);
+                }
+                Some(Input::SegmentSealed {
+                    log,
+                    segment,
+                    result: self.note(result),
+                })
+            }
+            Launch::DeleteSegment { log, segment } => {
+                let files = self.files(log)?;
+                files.borrow_mut().forget(segment);
+                let folder = files.borrow().folder().to_owned();
+                if let Err(fault) = remove_segment(folder, segment).await {
+                    tracing::warn!(%fault, segment = segment.0.0, "a deleted segment's files could not be removed");
+                }
+                Some(Input::SegmentDeleted { log, segment })
+            }
+            _ => unreachable!("launched elsewhere"),
+        }
+    }
+
+    async fn seal(
+        &self,
+        log: LogId,
+        folder: PathBuf,
+        segment: SegmentBase,
+        size: u64,
+        index: Box<[u8]>,
+        producers: Box<[u8]>,
+    ) -> Result<(), StorageFault> {
+        let file = self.segment(log, segment).await?;
+        let target = folder.clone();
+        glommio::executor()
+            .spawn_blocking(move || {
+                write_sidecar(&target, segment, SegmentPart::Index, &index)?;
+                write_sidecar(&target, segment, SegmentPart::Producers, &producers)
+            })
+            .await
+            .map_err(|error| fault_of(&error))?;
+        file.cut(size).await?;
+        sync_folder(&folder).await
+    }
+
+    fn note<T>(&self, result: Result<T, StorageFault>) -> Result<T, StorageFault> {
+        if let Err(fault) = &result {
+            self.metrics().disk_errors.increment();
+            tracing::error!(%fault, "a storage operation failed");
+        }
+        result
+    }
+
+    fn files(&self, log: LogId) -> Option<Rc<RefCell<LogFiles>>> {
+        let state = self.state.borrow();
+        state.opened(log).map(|opened| opened.files.clone())
+    }
+
+    /// An open segment of an open log; a sealed one is opened if need be.
+    async fn segment(
+        &self,
+        log: LogId,
+        segment: SegmentBase,
+    ) -> Result<Rc<SegmentFile>, StorageFault> {
+        let gone = StorageFault::Io {
+            os_error: libc::ENOENT,
+        };
+        let files = self.files(log).ok_or(gone)?;
+        let known = files.borrow().get(segment);
+        if let Some(file) = known {
+            return Ok(file);
+        }
+        let folder = files.borrow().folder().to_owned();
+        let file = Rc::new(SegmentFile::open_sealed(&folder, segment).await?);
+        files.borrow_mut().keep(segment, file.clone());
+        Ok(file)
+    }
+
+    // ---- reading --------------------------------------------------------------------------------------------------
+
+    async fn read_batches(
+        &self,
+        log: LogId,
+        read: &DiskRead,
+        mut fetched: Fetched,
+    ) -> Result<Fetched, Failure> {
+        let _turn = self.reads.take().await;
+        let bytes = self
+            .read_all(log, read.segment, read.file_at, read.length as usize)
+            .await?;
+        let range =
+            trim_read(&bytes, read).map_err(|damage| self.damaged(log, &damage.to_string()))?;
+        self.metrics().disk_read_bytes.add(bytes.len() as u64);
+        if !range.is_empty() {
+            let slice = ReadResult::slice(&bytes, range.start, range.len());
+            fetched.pieces.push(Piece::Read(
+                slice.expect("logic trims within the bytes it was given"),
+            ));
+        }
+        Ok(fetched)
+    }
+
+    /// Reads a range of a segment: in one operation when it is small enough, else piece by piece into one buffer.
+    async fn read_all(
+        &self,
+        log: LogId,
+        segment: SegmentBase,
+        at: u64,
+        length: usize,
+    ) -> Result<ReadResult, Failure> {
+        let unreadable = |fault: StorageFault| {
+            tracing::error!(%fault, segment = segment.0.0, at, "a segment could not be read");
+            Failure::new(
+                ErrorCode::KafkaStorageError,
+                format!(
+                    "segment {} could not be read at byte {at}: {fault}",
+                    segment.0
+                ),
+            )
+        };
+        let file = self.segment(log, segment).await.map_err(unreadable)?;
+        file.read(at, length).await.map_err(unreadable)
+    }
+
+    fn damaged(&self, log: LogId, what: &str) -> Failure {
+        let state = self.state.borrow();
+        let partition = state.opened(log).map(|opened| opened.partition.to_string());
+        tracing::error!(
+            partition,
+            what,
+            "a segment holds damaged bytes; they are not served"
+        );
+        Failure::new(
+            ErrorCode::KafkaStorageError,
+            format!("the log is damaged there and is not served: {what}"),
+        )
+    }
+
+    async fn find_timestamp(
+        &self,
+        log: LogId,
+        timestamp: TimestampMs,
+        mut scan: TimestampScan,
+    ) -> Result<ListedOffset, Failure> {
+        loop {
+            let _turn = self.reads.take().await;
+            let bytes = self
+                .read_all(log, scan.segment, scan.file_at, scan.length as usize)
+                .await?;
+            self.metrics().disk_read_bytes.add(bytes.len() as u64);
+            let found = find_record(&bytes, &scan, timestamp)
+                .map_err(|damage| self.damaged(log, &damage.to_string()))?;
+            match found {
+                RecordSearch::Found(record) => {
+                    return Ok(ListedOffset {
+                        offset: record.offset,
+                        timestamp: record.timestamp,
+                    });
+                }
+                RecordSearch::Continue { from_offset } => {
+                    let next =
+                        self.state
+                            .borrow()
+                            .machine
+                            .continue_timestamp(log, timestamp, from_offset);
+                    let Some(next) = next else {
+                        return Ok(ListedOffset {
+                            offset: Offset(-1),
+                            timestamp: TimestampMs(-1),
+                        });
+                    };
+                    scan = next;
+                }
+            }
+        }
+    }
+}

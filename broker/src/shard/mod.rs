@@ -1,0 +1,246 @@
+//! What one core runs: the loop that drives `tackboard_logic` and carries out its effects, and the mailbox between cores.
+//!
+//! Owns: the state of a core ([`state`]), the requests it has taken in ([`request`]), its I/O in flight ([`launch`]), its
+//! part in starting and stopping ([`run`]).
+//!
+//! Not here: decisions. What is appended where, when it is written and synced, who is answered: logic says it.
+//!
+//! Invariants:
+//! 1. Only this core touches its state; other threads reach it through its inboxes.
+//! 2. Nothing awaits while the state is borrowed; I/O is started after the borrow has ended.
+//! 3. Every queue has a bound: requests by the connections' budgets, calls by [`state::CALLS_MAX`], reads by
+//!    [`launch::READS_IN_FLIGHT_MAX`], writes by logic.
+//!
+//! Start reading at [`Shard::enter`].
+
+pub mod control;
+mod effects;
+mod launch;
+mod open;
+pub mod request;
+pub mod run;
+pub mod slab;
+pub mod state;
+pub mod topics;
+pub mod work;
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::VecDeque,
+    future::Future,
+    path::PathBuf,
+    rc::Rc,
+    sync::Arc,
+    time::Duration,
+};
+
+use glommio::{Latency, Shares, Task, TaskQueueHandle, spawn_local_into, sync::Semaphore};
+use tackboard_runtime::{Notify, Progress};
+
+use crate::{
+    bridge::{CoreMetrics, Metrics},
+    config::Config,
+    disk::paths::DataPaths,
+    native::connection::Connection,
+};
+use launch::Launch;
+use slab::{Key, Slab};
+use state::State;
+
+/// One core's shard, shared by the tasks of that core.
+pub struct Shard {
+    /// The broker's settings.
+    pub config: Arc<Config>,
+    paths: DataPaths,
+    state: RefCell<State>,
+    metrics: Metrics,
+    core: usize,
+    progress: Arc<Progress>,
+    queues: Queues,
+    connections: RefCell<Slab<Rc<Connection>>>,
+    connection_count: Cell<usize>,
+    connection_left: Notify,
+    ledger_queue: RefCell<VecDeque<Launch>>,
+    ledger_wanted: Notify,
+    tick_wanted: Notify,
+    drained: Notify,
+    stopping: Cell<bool>,
+    reads: Reads,
+    trash: RefCell<Vec<(std::time::Instant, PathBuf)>>,
+}
+
+/// Turns of reading segments.
+struct Reads(Rc<Semaphore>);
+
+impl Reads {
+    async fn take(&self) -> glommio::sync::Permit<'_> {
+        let permit = self.0.acquire_permit(1).await;
+        permit.expect("the semaphore is never closed")
+    }
+}
+
+/// The task queues of a core.
+#[derive(Clone, Copy)]
+struct Queues {
+    net: TaskQueueHandle,
+    flush: TaskQueueHandle,
+    background: TaskQueueHandle,
+}
+
+impl Queues {
+    fn create() -> Self {
+        let executor = glommio::executor();
+        let soon = Latency::Matters(Duration::from_micros(500));
+        Queues {
+            net: executor.create_task_queue(Shares::Static(1000), soon, "net"),
+            flush: executor.create_task_queue(Shares::Static(1000), soon, "flush"),
+            background: executor.create_task_queue(
+                Shares::Static(50),
+                Latency::NotImportant,
+                "background",
+            ),
+        }
+    }
+}
+
+impl Shard {
+    /// Runs `work` on this core's state, then starts the I/O that came of it.
+    pub fn enter<T>(self: &Rc<Self>, work: impl FnOnce(&mut State) -> T) -> T {
+        self.progress.turn();
+        let (result, mut launches) = {
+            let mut state = self.state.borrow_mut();
+            state.read_clock();
+            let result = work(&mut state);
+            state.end_turn();
+            if state.machine.next_deadline_us().is_some() {
+                self.tick_wanted.notify();
+            }
+            if state.drained {
+                self.drained.notify();
+            }
+            (result, std::mem::take(&mut state.launches))
+        };
+        for launch in launches.drain(..) {
+            self.launch(launch);
+        }
+        let mut state = self.state.borrow_mut();
+        if state.launches.is_empty() {
+            // Keeps the grown vector for the next turn.
+            state.launches = launches;
+        }
+        result
+    }
+
+    /// This core's counters.
+    pub fn metrics(&self) -> &CoreMetrics {
+        self.metrics.core(self.core)
+    }
+
+    // ---- tasks ----------------------------------------------------------------------------------------------------
+
+    /// Spawns into the queue that serves sockets.
+    pub fn spawn_net<T: 'static>(&self, task: impl Future<Output = T> + 'static) -> Task<T> {
+        spawn_local_into(task, self.queues.net).expect("the queue lives as long as the executor")
+    }
+
+    fn spawn_net_detached(&self, task: impl Future<Output = ()> + 'static) {
+        let progress = self.progress.clone();
+        progress.work_started();
+        self.spawn_net(async move {
+            task.await;
+            progress.work_done();
+        })
+        .detach();
+    }
+
+    fn spawn_flush(&self, task: impl Future<Output = ()> + 'static) {
+        let progress = self.progress.clone();
+        progress.work_started();
+        let task = async move {
+            task.await;
+            progress.work_done();
+        };
+        spawn_local_into(task, self.queues.flush)
+            .expect("the queue lives as long as the executor")
+            .detach();
+    }
+
+    fn spawn_background(&self, task: impl Future<Output = ()> + 'static) {
+        spawn_local_into(task, self.queues.background)
+            .expect("the queue lives as long as the executor")
+            .detach();
+    }
+
+    // ---- connections ----------------------------------------------------------------------------------------------
+
+    /// Registers a connection.
+    pub fn connection_opened(&self, connection: &Rc<Connection>) -> Key {
+        let place = self.connections.borrow_mut().insert(connection.clone());
+        self.count_connections(1);
+        self.metrics().connections_accepted.increment();
+        place
+    }
+
+    /// Forgets a connection.
+    pub fn connection_closed(&self, place: Key) {
+        self.connections.borrow_mut().remove(place);
+        self.count_connections(-1);
+        self.connection_left.notify();
+    }
+
+    fn count_connections(&self, change: isize) {
+        let count = self.connection_count.get().wrapping_add_signed(change);
+        self.connection_count.set(count);
+        self.progress.set_connections(count);
+        self.metrics().connections_open.set(count as u64);
+    }
+
+    /// Answers a connection's parked fetches: its client has gone.
+    pub fn client_gone(self: &Rc<Self>, connection: &Rc<Connection>) {
+        self.enter(|state| state.hurry_fetches(Some(connection)));
+    }
+
+    /// Whether more may be taken in.
+    pub fn has_append_room(&self) -> bool {
+        self.state.borrow().has_append_room()
+    }
+
+    /// Waits until a budget has room again, or the connection or the broker ends.
+    pub async fn wait_for_room(&self, connection: &Rc<Connection>) {
+        self.state.borrow_mut().wait_for_room(connection);
+        connection.room.wait().await;
+    }
+
+    /// Whether the broker is shutting down.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.get()
+    }
+
+    /// Counts what a socket received.
+    pub fn socket_received(&self, bytes: usize) {
+        self.progress.socket_moved();
+        self.metrics().socket_bytes_in.add(bytes as u64);
+    }
+
+    /// Counts what a socket sent.
+    pub fn socket_sent(&self, bytes: usize) {
+        self.progress.socket_moved();
+        self.metrics().socket_bytes_out.add(bytes as u64);
+    }
+
+    // ---- ledger ---------------------------------------------------------------------------------------------------
+
+    fn queue_ledger(&self, launch: Launch) {
+        self.progress.work_started();
+        self.ledger_queue.borrow_mut().push_back(launch);
+        self.ledger_wanted.notify();
+    }
+}
+
+impl State {
+    /// Everything that had arrived was handed to logic: it says what is written now.
+    fn end_turn(&mut self) {
+        self.step(tackboard_logic::shard::interface::Input::TurnEnd, &[]);
+        self.wake_waiting();
+    }
+}

@@ -1,0 +1,182 @@
+//! Makes the open logs of a core match its image: recovers and opens what is new, deletes what has a tombstone.
+
+use std::{cell::RefCell, path::PathBuf, rc::Rc, sync::Arc, time::Instant};
+
+use tackboard_logic::{
+    ledger::LedgerImage,
+    log::recovery::RestartClass,
+    metadata::{Image, Topic},
+    shard::interface::{Input, OpenLog},
+};
+use tackboard_schema::{LeaderEpoch, TopicPartition};
+
+use super::{Shard, run::Recovered, state::OpenedLog, topics::log_config};
+use crate::{
+    bridge::PartitionFault,
+    disk::{
+        recover::{Known, recover},
+        segments::sync_folder,
+    },
+};
+
+/// Logs that one core recovers at a time.
+pub const RECOVERIES_IN_FLIGHT_MAX: usize = 16;
+/// How long a deleted log stays in the trash.
+pub const TRASH_DELAY: std::time::Duration = std::time::Duration::from_secs(60);
+
+impl Shard {
+    /// Puts `image` in force. Returns the partitions that could not be opened, and what recovery did.
+    pub async fn apply_image(
+        self: &Rc<Self>,
+        image: Arc<Image>,
+        restart: RestartClass,
+        ledger: &Arc<LedgerImage>,
+    ) -> (Vec<PartitionFault>, Recovered) {
+        self.enter(|state| state.topics.replace(image.clone()));
+        let owned = self.state.borrow().topics.owned();
+        self.delete_tombstoned(&image);
+        let mut faults = Vec::new();
+        let mut total = Recovered::default();
+        let mut missing = Vec::new();
+        for (partition, topic, epoch) in owned {
+            if self.state.borrow().topics.log(partition).is_none() {
+                missing.push((partition, topic, epoch));
+            }
+        }
+        for group in missing.chunks(RECOVERIES_IN_FLIGHT_MAX) {
+            let tasks: Vec<_> = (group.iter().cloned())
+                .map(|(partition, topic, epoch)| {
+                    let shard = self.clone();
+                    let ledger = ledger.clone();
+                    self.spawn_net(async move {
+                        shard
+                            .open_log(partition, topic, epoch, restart, &ledger)
+                            .await
+                    })
+                })
+                .collect();
+            for task in tasks {
+                match task.await {
+                    Ok(one) => total.add(&one),
+                    Err(fault) => faults.push(fault),
+                }
+            }
+        }
+        let open = self.state.borrow().topics.logs().count();
+        self.metrics().partitions.set(open as u64);
+        (faults, total)
+    }
+
+    fn delete_tombstoned(self: &Rc<Self>, image: &Image) {
+        let gone: Vec<_> = (self.state.borrow().topics.logs())
+            .filter(|(partition, _)| image.tombstone(partition.topic).is_some())
+            .collect();
+        for (_, log) in gone {
+            self.enter(|state| state.step(Input::Delete { log }, &[]));
+        }
+    }
+
+    async fn open_log(
+        self: &Rc<Self>,
+        partition: TopicPartition,
+        topic: Arc<Topic>,
+        leader_epoch: LeaderEpoch,
+        restart: RestartClass,
+        ledger: &LedgerImage,
+    ) -> Result<Recovered, PartitionFault> {
+        let config = log_config(&self.config, &topic.config);
+        let known = Known {
+            restart,
+            ledger: ledger.logs.get(&partition),
+        };
+        let folder = self.paths.log(partition);
+        let (files, recovered) = recover(folder, partition, known, &config).await.map_err(|fault| {
+            tracing::error!(%partition, topic = %topic.name, %fault, "the partition could not be opened");
+            PartitionFault {
+                partition,
+                reason: format!("{}-{}: {fault}", topic.name, partition.partition),
+            }
+        })?;
+        let report = Recovered {
+            logs: 1,
+            scanned_bytes: recovered.scanned_bytes,
+            torn_tails: u64::from(recovered.torn_tail_at.is_some()),
+            damaged: recovered.damaged.len() as u64,
+        };
+        if let Some(at) = recovered.torn_tail_at {
+            tracing::info!(%partition, topic = %topic.name, offset = at.0, "cut a torn tail that was never acknowledged");
+        }
+        for range in &recovered.damaged {
+            tracing::error!(
+                %partition, topic = %topic.name, from = range.from.0, to = range.to.0,
+                "damaged offsets: kept on disk, not served"
+            );
+        }
+        self.enter(|state| {
+            let log = state.machine.reserve_log();
+            let slot = log.slot as usize;
+            if slot >= state.logs.len() {
+                state.logs.resize_with(slot + 1, || None);
+            }
+            state.logs[slot] = Some(OpenedLog {
+                id: log,
+                partition,
+                files: Rc::new(RefCell::new(files)),
+            });
+            let open = OpenLog {
+                log,
+                topic_partition: partition,
+                config,
+                leader_epoch,
+                recovered: *recovered,
+            };
+            state.step(Input::Open(Box::new(open)), &[]);
+            state.topics.opened(partition, log);
+        });
+        Ok(report)
+    }
+
+    /// Moves a deleted log's folder out of the way; it is removed after [`TRASH_DELAY`].
+    pub(super) async fn move_to_trash(&self, folder: PathBuf) {
+        let Some(name) = folder.file_name() else {
+            return;
+        };
+        let stamp = self.state.borrow().now.wall.0;
+        let target = self
+            .paths
+            .trash()
+            .join(format!("{stamp}-{}", name.to_string_lossy()));
+        let (from, to) = (folder.clone(), target.clone());
+        let moved = glommio::executor()
+            .spawn_blocking(move || std::fs::rename(from, to))
+            .await;
+        if let Err(error) = moved {
+            tracing::warn!(path = %folder.display(), %error, "a deleted log could not be moved to the trash");
+            return;
+        }
+        if let Err(fault) = sync_folder(&self.paths.logs()).await {
+            tracing::warn!(%fault, "the folder of logs could not be synced");
+        }
+        self.trash
+            .borrow_mut()
+            .push((Instant::now() + TRASH_DELAY, target));
+    }
+
+    /// Removes what has been in the trash for long enough.
+    pub(super) async fn empty_trash(&self) {
+        let now = Instant::now();
+        let due: Vec<PathBuf> = (self.trash.borrow_mut())
+            .extract_if(.., |(at, _)| *at <= now)
+            .map(|(_, path)| path)
+            .collect();
+        for path in due {
+            let target = path.clone();
+            let removed = glommio::executor()
+                .spawn_blocking(move || std::fs::remove_dir_all(target))
+                .await;
+            if let Err(error) = removed {
+                tracing::warn!(path = %path.display(), %error, "the trash could not be emptied");
+            }
+        }
+    }
+}

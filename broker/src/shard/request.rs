@@ -1,0 +1,301 @@
+//! A request that a core has taken in and not yet answered.
+//!
+//! A request has entries, one a partition; each entry gets an outcome, from this core's logic or from the core that owns
+//! the partition. The last outcome completes the request, and it is answered to where it came from.
+
+use std::{ops::Range, rc::Rc, sync::Arc};
+
+use bytes::Bytes;
+use glommio::io::{DmaBuffer, ReadResult};
+use tackboard_logic::shard::interface::{LogDescription, Ticket};
+use tackboard_schema::{
+    CoreId, CorrelationId, ErrorCode, Offset, PartitionIndex, TimestampMs, TopicPartition,
+};
+
+use super::slab::Key;
+use crate::native::connection::Connection;
+
+/// Where the answer goes.
+pub enum Origin {
+    /// To a connection of this core.
+    Connection(Rc<Connection>),
+    /// To the core whose connection it came from, under that core's call.
+    Core {
+        /// That core.
+        core: CoreId,
+        /// Its name for the call.
+        call: Key,
+    },
+}
+
+/// Why an entry failed, with a text for people.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The code on the wire.
+    pub code: ErrorCode,
+    /// What happened, and with which numbers.
+    pub message: String,
+}
+
+impl Failure {
+    /// A failure with its code's own text.
+    pub fn plain(code: ErrorCode) -> Self {
+        Failure {
+            code,
+            message: code.text().to_owned(),
+        }
+    }
+
+    /// A failure with a text of its own.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Failure {
+            code,
+            message: message.into(),
+        }
+    }
+}
+
+/// What became of the batches of one produce entry.
+#[derive(Clone, Copy, Debug)]
+pub struct Appended {
+    /// Offset of the entry's first record.
+    pub base_offset: Offset,
+    /// Set when the topic stamps the time of append.
+    pub log_append_time: Option<TimestampMs>,
+    /// First offset of the partition.
+    pub log_start_offset: Offset,
+}
+
+/// What one fetch entry yields.
+#[derive(Default)]
+pub struct Fetched {
+    /// Readers see what lies below it.
+    pub high_watermark: Offset,
+    /// First offset of the partition.
+    pub log_start_offset: Offset,
+    /// Whole record batches, in pieces.
+    pub pieces: Vec<Piece>,
+}
+
+impl Fetched {
+    /// Bytes of all pieces.
+    pub fn len(&self) -> usize {
+        self.pieces.iter().map(|piece| piece.bytes().len()).sum()
+    }
+}
+
+/// Bytes on their way to a socket, held by whatever owns them. Nothing is copied to get them there.
+pub enum Piece {
+    /// Part of a frozen append buffer.
+    Chunk(Rc<DmaBuffer>, Range<usize>),
+    /// Part of what was read from a segment.
+    Read(ReadResult),
+    /// Came from another core.
+    Owned(Bytes),
+}
+
+impl Piece {
+    /// The bytes themselves.
+    pub fn bytes(&self) -> &[u8] {
+        match self {
+            Piece::Chunk(buffer, range) => &buffer.as_bytes()[range.clone()],
+            Piece::Read(bytes) => bytes,
+            Piece::Owned(bytes) => bytes,
+        }
+    }
+}
+
+/// What a timestamp or a special value found.
+#[derive(Clone, Copy, Debug)]
+pub struct ListedOffset {
+    /// −1 when no record is that late.
+    pub offset: Offset,
+    /// The record's timestamp, −1 when there is none.
+    pub timestamp: TimestampMs,
+}
+
+/// One entry of a request, named as the client named it.
+pub struct Entry<T> {
+    /// The topic's name, for the answer.
+    pub topic: Arc<str>,
+    /// The partition.
+    pub partition: PartitionIndex,
+    /// What is known so far.
+    pub outcome: Option<Result<T, Failure>>,
+}
+
+impl<T> Entry<T> {
+    /// An entry that waits for its outcome.
+    pub fn waiting(topic: Arc<str>, partition: PartitionIndex) -> Self {
+        Entry {
+            topic,
+            partition,
+            outcome: None,
+        }
+    }
+}
+
+/// What a request asks and what is known of its answer.
+pub enum Body {
+    /// Append batches.
+    Produce {
+        /// Whether the client gets an answer: effective acks above 0 for any entry, or any failure.
+        respond: bool,
+        /// One a partition.
+        entries: Vec<Entry<Appended>>,
+    },
+    /// Read batches.
+    Fetch {
+        /// One a partition.
+        entries: Vec<Entry<Fetched>>,
+        /// Parked parts, so that the first that answers hurries the others.
+        parts: Vec<Part>,
+        /// Whether they were hurried.
+        hurried: bool,
+    },
+    /// Look offsets up.
+    ListOffsets {
+        /// One a partition.
+        entries: Vec<Entry<ListedOffset>>,
+    },
+    /// Describe partitions.
+    Describe {
+        /// One a partition.
+        entries: Vec<Entry<LogDescription>>,
+    },
+}
+
+/// A part of a fetch that may be parked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// With this core's logic.
+    Here(Ticket),
+    /// With another core.
+    There(CoreId, Key),
+}
+
+/// A request that was not answered yet.
+pub struct Pending {
+    /// Where the answer goes.
+    pub origin: Origin,
+    /// The client's name for it.
+    pub correlation_id: CorrelationId,
+    /// Outcomes still to come, plus one while it is being handed out.
+    pub waiting: u32,
+    /// Bytes of its body that count against the connection's budget.
+    pub held_bytes: u64,
+    /// Whether it counts as work for the watchdog (a parked fetch does not).
+    pub counts_as_work: bool,
+    /// The question and its answer.
+    pub body: Body,
+}
+
+/// What a ticket given to logic stands for.
+pub enum TicketTarget {
+    /// One batch of a produce entry.
+    Append {
+        /// The request.
+        request: Key,
+        /// Index of its entry.
+        entry: u32,
+    },
+    /// All entries of a fetch that this core serves.
+    Fetch {
+        /// The request.
+        request: Key,
+        /// Indexes of its entries, in the order that logic was given them.
+        entries: Vec<u32>,
+    },
+}
+
+/// What a call to another core stands for.
+pub struct CallTarget {
+    /// The request.
+    pub request: Key,
+    /// Indexes of its entries, in the order that the other core was given them.
+    pub entries: Vec<u32>,
+}
+
+/// A request's part for another core, with everything owned.
+#[derive(Debug)]
+pub enum Work {
+    /// Append these batches.
+    Produce {
+        /// Partition and its batches.
+        entries: Vec<(TopicPartition, Bytes)>,
+        /// As the request said.
+        levels: Levels,
+        /// Give up after, ms.
+        timeout_ms: u32,
+    },
+    /// Read from these offsets.
+    Fetch {
+        /// Partition, offset, bytes at most.
+        entries: Vec<(TopicPartition, Offset, u32)>,
+        /// Answer with less only after `wait_ms`.
+        bytes_min: u32,
+        /// Of the whole answer.
+        bytes_max: u32,
+        /// Longest wait, ms.
+        wait_ms: u32,
+    },
+    /// Look these up.
+    ListOffsets(Vec<(TopicPartition, TimestampMs)>),
+    /// Describe these.
+    Describe(Vec<TopicPartition>),
+}
+
+/// What a produce request says of acks and durability.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Levels {
+    /// `None`: the topic's.
+    pub acks: Option<tackboard_schema::Acks>,
+    /// `None`: the topic's.
+    pub durability: Option<tackboard_schema::Durability>,
+}
+
+/// Outcomes on their way back, in the order of the part's entries.
+#[derive(Debug)]
+pub enum WorkOutcome {
+    /// Of `Work::Produce`.
+    Produce {
+        /// As in [`Body::Produce`].
+        respond: bool,
+        /// One an entry.
+        outcomes: Vec<Result<Appended, Failure>>,
+    },
+    /// Of `Work::Fetch`: high watermark, log start offset, batches.
+    Fetch(Vec<Result<(Offset, Offset, Bytes), Failure>>),
+    /// Of `Work::ListOffsets`.
+    ListOffsets(Vec<Result<ListedOffset, Failure>>),
+    /// Of `Work::Describe`.
+    Describe(Vec<Result<LogDescription, Failure>>),
+}
+
+/// From core to core.
+#[derive(Debug)]
+pub enum PeerMessage {
+    /// Do this for a connection of mine.
+    Call {
+        /// Who asks.
+        from: CoreId,
+        /// Its name for the call.
+        call: Key,
+        /// What to do.
+        work: Work,
+    },
+    /// Answer that fetch now with what there is.
+    Hurry {
+        /// Who asked.
+        from: CoreId,
+        /// Its name for the call.
+        call: Key,
+    },
+    /// Done.
+    Done {
+        /// The asker's name for the call.
+        call: Key,
+        /// What came of it.
+        outcome: WorkOutcome,
+    },
+}

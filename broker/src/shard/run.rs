@@ -1,0 +1,541 @@
+//! The life of a core: recover, serve, drain.
+
+use std::{
+    cell::{Cell, RefCell},
+    net::SocketAddr,
+    os::fd::OwnedFd,
+    rc::Rc,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use glommio::{net::TcpListener, timer::sleep};
+use tackboard_logic::{
+    ledger::{LedgerImage, LedgerStart},
+    log::recovery::RestartClass,
+    metadata::Image,
+    shard::{
+        Shard as Machine,
+        interface::{Effects, Input, Now, ShardConfig, ShardStats, StorageFault},
+    },
+};
+use tackboard_runtime::{Core, InboxReceiver, InboxSender, Notify, net};
+use tackboard_schema::{CoreId, TimestampMs, native::HeadBuilder};
+
+use super::{
+    Queues, Reads, Shard,
+    launch::{Launch, READS_IN_FLIGHT_MAX},
+    request::PeerMessage,
+    slab::Slab,
+    state::State,
+    topics::Topics,
+};
+use crate::{
+    bridge::{Metrics, PartitionFault, ToControl, ToCore},
+    config::Config,
+    disk::{chunks::Chunks, ledger::LedgerFiles, paths::DataPaths, segments::sync_folder},
+    native::session,
+};
+
+/// Messages an inbox between two cores holds: every call that credit allows, its hurry and its answer.
+pub const PEER_INBOX_MAX: usize = 4 * super::state::CALLS_MAX;
+/// How often deadlines are looked at while any is armed.
+pub const TICK: Duration = Duration::from_millis(10);
+/// How often a core looks after what is not urgent: retention, free space, counters, the trash.
+pub const HOUSEKEEPING: Duration = Duration::from_secs(1);
+/// Of the time for shutting down, what is kept for writing and syncing after the last connection.
+pub const FLUSH_SHARE: u32 = 2;
+
+/// Everything a core is started with.
+pub struct Seed {
+    /// Which core it is.
+    pub core: CoreId,
+    /// The broker's settings.
+    pub config: Arc<Config>,
+    /// Where things lie.
+    pub paths: DataPaths,
+    /// All cores' counters.
+    pub metrics: Metrics,
+    /// The metadata it starts with.
+    pub image: Arc<Image>,
+    /// How the last process ended.
+    pub restart: RestartClass,
+    /// What the ledgers of the last process prove.
+    pub ledger: Arc<LedgerImage>,
+    /// What this core's new ledger begins with.
+    pub ledger_start: LedgerStart,
+    /// The reserved listener that any core may answer: its address, and the socket for the first core.
+    pub any_core: (SocketAddr, Option<OwnedFd>),
+    /// This core's own listener.
+    pub own: OwnedFd,
+    /// From the control thread.
+    pub from_control: InboxReceiver<ToCore>,
+    /// From the other cores.
+    pub from_peers: InboxReceiver<PeerMessage>,
+    /// To the other cores; none at its own place.
+    pub peers: Vec<Option<InboxSender<PeerMessage>>>,
+    /// To the control thread.
+    pub control: flume::Sender<ToControl>,
+    /// Says that recovery is done and the new ledger is on the medium.
+    pub ready: flume::Sender<Ready>,
+    /// Says that every core is.
+    pub go: flume::Receiver<()>,
+    /// Cores that have drained their connections, and so ask nothing of other cores any more.
+    pub drained: Arc<AtomicUsize>,
+}
+
+/// What recovery did, for people.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Recovered {
+    /// Logs that were opened.
+    pub logs: u64,
+    /// Bytes that were read and checked.
+    pub scanned_bytes: u64,
+    /// Logs whose torn tail was cut.
+    pub torn_tails: u64,
+    /// Damaged ranges that were found.
+    pub damaged: u64,
+}
+
+impl Recovered {
+    /// Adds what another log or core did.
+    pub fn add(&mut self, other: &Recovered) {
+        self.logs += other.logs;
+        self.scanned_bytes += other.scanned_bytes;
+        self.torn_tails += other.torn_tails;
+        self.damaged += other.damaged;
+    }
+}
+
+/// A core's report before it serves.
+#[derive(Debug)]
+pub struct Ready {
+    /// Who.
+    pub core: CoreId,
+    /// Why it can't serve at all, or what it recovered and which partitions it could not open.
+    pub outcome: Result<(Recovered, Vec<PartitionFault>), String>,
+}
+
+/// Runs one core. Returns whether everything was written and synced at the end.
+pub async fn run(core: Core, seed: Seed) -> bool {
+    let ready = seed.ready.clone();
+    let core_id = seed.core;
+    match start(core, seed).await {
+        Ok(serving) => serving.serve().await,
+        Err(fault) => {
+            let outcome = Err(format!(
+                "core {core_id}: the ledger could not be written: {fault}"
+            ));
+            let _ = ready.send(Ready {
+                core: core_id,
+                outcome,
+            });
+            false
+        }
+    }
+}
+
+/// A core that has recovered.
+struct Serving {
+    shard: Rc<Shard>,
+    stop: Rc<Stop>,
+    listeners: Vec<TcpListener>,
+    drained_cores: Arc<AtomicUsize>,
+    core_count: usize,
+}
+
+/// The order to shut down.
+#[derive(Default)]
+struct Stop {
+    wanted: Notify,
+    deadline: Cell<Option<Instant>>,
+}
+
+async fn start(core: Core, seed: Seed) -> Result<Serving, StorageFault> {
+    let queues = Queues::create();
+    let index = usize::from(seed.core.0);
+    let generation = seed.ledger_start.generation;
+    let ledger_files = LedgerFiles::create(
+        &seed.paths.ledger(generation, index, 'a'),
+        &seed.paths.ledger(generation, index, 'b'),
+    )
+    .await?;
+    let core_count = seed.peers.len();
+    let shard = Rc::new(make_shard(core, &seed, queues));
+    // Logic's first ledger snapshot was emitted when its machine was made.
+    let first_ledger = Rc::new(Notify::new());
+    shard
+        .spawn_net(write_ledgers(
+            shard.clone(),
+            ledger_files,
+            first_ledger.clone(),
+        ))
+        .detach();
+    shard.enter(|_| ());
+    first_ledger.wait().await;
+
+    let stop = Rc::new(Stop::default());
+    let Seed {
+        from_peers,
+        from_control,
+        ready,
+        go,
+        image,
+        restart,
+        ledger,
+        any_core,
+        own,
+        drained,
+        core: core_id,
+        ..
+    } = seed;
+    shard
+        .spawn_net(read_peers(shard.clone(), from_peers))
+        .detach();
+    let (faults, recovered) = shard.apply_image(image, restart, &ledger).await;
+    shard
+        .spawn_net(read_control(shard.clone(), from_control, stop.clone()))
+        .detach();
+    shard.spawn_net(tick(shard.clone())).detach();
+    shard.spawn_background(keep_house(shard.clone()));
+
+    let mut listeners = vec![net::adopt(own)];
+    let (address, socket) = any_core;
+    match socket {
+        Some(socket) => listeners.push(net::adopt(socket)),
+        None => match net::listen_beside(address) {
+            Ok(listener) => listeners.push(listener),
+            Err(error) => {
+                tracing::warn!(%error, %address, "this core does not share the native listener")
+            }
+        },
+    }
+    let _ = ready.send(Ready {
+        core: core_id,
+        outcome: Ok((recovered, faults)),
+    });
+    // Nothing is accepted before every core can answer for its partitions.
+    let _ = go.recv_async().await;
+    Ok(Serving {
+        shard,
+        stop,
+        listeners,
+        drained_cores: drained,
+        core_count,
+    })
+}
+
+fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
+    let mut effects = Effects::default();
+    let memory = &seed.config.memory.per_core;
+    let config = ShardConfig {
+        core: seed.core,
+        append_bytes: memory.append,
+        tail_cache_bytes: memory.tail_cache,
+        index_bytes: memory.indexes,
+        reserve_bytes: seed.config.reserve_bytes,
+        hash_seed: crate::boot::random_u64(),
+    };
+    let machine = Machine::new(config, seed.ledger_start.clone(), &mut effects);
+    let mut state = State {
+        core: seed.core,
+        config: seed.config.clone(),
+        metrics: seed.metrics.clone(),
+        machine,
+        effects: Effects::default(),
+        chunks: Chunks::default(),
+        logs: Vec::new(),
+        topics: Topics::new(seed.config.broker_id, seed.core, seed.image.clone()),
+        requests: Slab::default(),
+        tickets: Slab::default(),
+        calls: Slab::default(),
+        peer_fetches: Default::default(),
+        peers: seed.peers.clone(),
+        launches: Vec::new(),
+        follow_ups: Vec::new(),
+        heads: HeadBuilder::new(),
+        started: Instant::now(),
+        now: Now {
+            monotonic_us: 0,
+            wall: TimestampMs(0),
+        },
+        waiting_for_room: Vec::new(),
+        control: seed.control.clone(),
+        proposals: Slab::default(),
+        producer_ids: 0..0,
+        waiting_producers: Vec::new(),
+        progress: core.progress.clone(),
+        stopping: false,
+        drained: false,
+    };
+    state.read_clock();
+    state.carry_out(&mut effects, &[]);
+    Shard {
+        config: seed.config.clone(),
+        paths: seed.paths.clone(),
+        state: RefCell::new(state),
+        metrics: seed.metrics.clone(),
+        core: usize::from(seed.core.0),
+        progress: core.progress,
+        queues,
+        connections: RefCell::default(),
+        connection_count: Cell::new(0),
+        connection_left: Notify::new(),
+        ledger_queue: RefCell::default(),
+        ledger_wanted: Notify::new(),
+        tick_wanted: Notify::new(),
+        drained: Notify::new(),
+        stopping: Cell::new(false),
+        reads: Reads(Rc::new(glommio::sync::Semaphore::new(
+            READS_IN_FLIGHT_MAX as u64,
+        ))),
+        trash: RefCell::default(),
+    }
+}
+
+impl Serving {
+    async fn serve(self) -> bool {
+        let accepting: Vec<_> = (self.listeners.into_iter())
+            .map(|listener| self.shard.spawn_net(accept(self.shard.clone(), listener)))
+            .collect();
+        self.stop.wanted.wait().await;
+        for task in accepting {
+            // Nothing is lost with an accept that is abandoned: the connection was never answered.
+            task.cancel().await;
+        }
+        let deadline = self.stop.deadline.get().unwrap_or_else(Instant::now);
+        let clean = drain(&self.shard, deadline, &self.drained_cores, self.core_count).await;
+        let core = CoreId(self.shard.core as u16);
+        let sender = self.shard.state.borrow().control.clone();
+        let _ = sender.try_send(ToControl::Drained { core, clean });
+        clean
+    }
+}
+
+async fn accept(shard: Rc<Shard>, listener: TcpListener) {
+    loop {
+        let warn =
+            |error: &std::io::Error| tracing::warn!(%error, "a connection could not be accepted");
+        let stream = net::accept(&listener, warn).await;
+        shard.progress.socket_moved();
+        if shard.connection_count.get() >= shard.config.connections_max as usize {
+            shard.metrics().connections_refused.increment();
+            continue;
+        }
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "TCP_NODELAY could not be set");
+        }
+        let served = session::serve(shard.clone(), stream);
+        shard.spawn_net(served).detach();
+    }
+}
+
+// ---- long-lived tasks ---------------------------------------------------------------------------------------------
+
+/// Writes the ledger, one write after another: their order is what makes it a log.
+async fn write_ledgers(shard: Rc<Shard>, files: LedgerFiles, first: Rc<Notify>) {
+    loop {
+        let next = shard.ledger_queue.borrow_mut().pop_front();
+        let Some(Launch::Ledger {
+            sequence,
+            file,
+            at,
+            bytes,
+            truncate_after,
+        }) = next
+        else {
+            shard.ledger_wanted.wait().await;
+            continue;
+        };
+        let result = files.write(file, at, &bytes, truncate_after).await;
+        shard.metrics().disk_syncs.increment();
+        if let Err(fault) = &result {
+            tracing::error!(%fault, "the ledger could not be written");
+        }
+        shard.enter(|state| state.step(Input::LedgerWritten { sequence, result }, &[]));
+        shard.progress.work_done();
+        first.notify();
+    }
+}
+
+async fn read_peers(shard: Rc<Shard>, inbox: InboxReceiver<PeerMessage>) {
+    while let Some(first) = inbox.next().await {
+        shard.enter(|state| {
+            let mut next = Some(first);
+            while let Some(message) = next {
+                match message {
+                    PeerMessage::Call { from, call, work } => state.work_for(from, call, work),
+                    PeerMessage::Hurry { from, call } => state.hurry_for(from, call),
+                    PeerMessage::Done { call, outcome } => state.call_done(call, outcome),
+                }
+                next = inbox.take();
+            }
+        });
+    }
+}
+
+async fn read_control(shard: Rc<Shard>, inbox: InboxReceiver<ToCore>, stop: Rc<Stop>) {
+    let ledger = Arc::new(LedgerImage::default());
+    while let Some(message) = inbox.next().await {
+        match message {
+            ToCore::Image(image) => {
+                let version = image.version;
+                // New logs of this run have neither files nor a ledger yet.
+                let (faults, _) = shard.apply_image(image, RestartClass::Clean, &ledger).await;
+                let core = CoreId(shard.core as u16);
+                let applied = ToControl::ImageApplied {
+                    core,
+                    version,
+                    faults,
+                };
+                let control = shard.state.borrow().control.clone();
+                let _ = control.try_send(applied);
+            }
+            ToCore::ProposalDone { call, result } => {
+                shard.enter(|state| state.proposal_done(call, result));
+            }
+            ToCore::Shutdown { deadline } => {
+                stop.deadline.set(Some(deadline));
+                stop.wanted.notify();
+            }
+        }
+    }
+}
+
+/// Tells logic the time while anything waits for it.
+async fn tick(shard: Rc<Shard>) {
+    loop {
+        shard.tick_wanted.wait().await;
+        shard.progress.set_deadlines(true);
+        while shard.state.borrow().machine.next_deadline_us().is_some() {
+            sleep(TICK).await;
+            shard.enter(|state| state.step(Input::Tick, &[]));
+        }
+        shard.progress.set_deadlines(false);
+    }
+}
+
+async fn keep_house(shard: Rc<Shard>) {
+    let mut known = ShardStats::default();
+    while !shard.stopping.get() {
+        let root = shard.paths.root().to_owned();
+        let free = glommio::executor()
+            .spawn_blocking(move || crate::disk::free_bytes(&root))
+            .await;
+        shard.enter(|state| {
+            if let Ok(bytes) = free {
+                state.step(Input::FreeSpace { bytes }, &[]);
+            }
+            state.step(Input::Tick, &[]);
+            known = state.publish(known);
+        });
+        shard.empty_trash().await;
+        sleep(HOUSEKEEPING).await;
+    }
+}
+
+impl State {
+    /// Adds what logic counted since `known` to the core's counters.
+    fn publish(&mut self, known: ShardStats) -> ShardStats {
+        let stats = self.machine.stats();
+        let metrics = self.metrics.core(usize::from(self.core.0));
+        metrics
+            .produce_batches
+            .add(stats.appended_batches - known.appended_batches);
+        metrics
+            .produce_records
+            .add(stats.appended_records - known.appended_records);
+        metrics
+            .produce_bytes
+            .add(stats.appended_bytes - known.appended_bytes);
+        metrics.fetches_parked.set(stats.parked_fetches);
+        metrics.memory_append_bytes.set(stats.append_bytes);
+        metrics.memory_tail_cache_bytes.set(stats.tail_cache_bytes);
+        metrics.partitions_fenced.set(stats.fenced_logs);
+        let (mut bytes, mut segments) = (0, 0);
+        for (_, log) in self.topics.logs() {
+            if let Some(log) = self.machine.describe(log) {
+                bytes += log.size_bytes;
+                segments += u64::from(log.segment_count);
+            }
+        }
+        metrics.log_bytes.set(bytes);
+        metrics.log_segments.set(segments);
+        stats
+    }
+}
+
+// ---- shutdown -----------------------------------------------------------------------------------------------------
+
+/// Stops reading, answers what was asked, writes and syncs everything, closes the files.
+async fn drain(
+    shard: &Rc<Shard>,
+    deadline: Instant,
+    drained_cores: &AtomicUsize,
+    core_count: usize,
+) -> bool {
+    shard.stopping.set(true);
+    shard.enter(|state| {
+        state.stopping = true;
+        state.hurry_fetches(None);
+    });
+    let connections: Vec<_> = {
+        let mut open = shard.connections.borrow_mut();
+        let keys = open.keys();
+        keys.into_iter()
+            .filter_map(|key| open.get_mut(key).cloned())
+            .collect()
+    };
+    for connection in &connections {
+        connection.stop_reading();
+    }
+    let patience = deadline.saturating_duration_since(Instant::now()) / FLUSH_SHARE;
+    let answered_by = Instant::now() + patience;
+    until(answered_by, || shard.connection_count.get() == 0).await;
+    for connection in &connections {
+        connection.close();
+    }
+    drop(connections);
+    // Other cores may still ask for what only this one can answer.
+    drained_cores.fetch_add(1, Ordering::AcqRel);
+    until(answered_by, || {
+        drained_cores.load(Ordering::Acquire) >= core_count
+    })
+    .await;
+
+    shard.enter(|state| state.step(Input::Shutdown, &[]));
+    let drained = until(deadline, || shard.state.borrow().drained).await;
+    if !drained {
+        tracing::error!("the time for shutting down ran out before everything was written");
+        return false;
+    }
+    close_files(shard).await;
+    true
+}
+
+/// Waits for a condition, looking every few milliseconds; false when the time ran out.
+async fn until(deadline: Instant, condition: impl Fn() -> bool) -> bool {
+    while !condition() {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        sleep(Duration::from_millis(2)).await;
+    }
+    true
+}
+
+async fn close_files(shard: &Rc<Shard>) {
+    let files: Vec<_> = (shard.state.borrow_mut().logs.drain(..))
+        .flatten()
+        .flat_map(|log| log.files.borrow_mut().take_all())
+        .collect();
+    drop(files);
+    if let Err(fault) = sync_folder(&shard.paths.logs()).await {
+        tracing::warn!(%fault, "the folder of logs could not be synced");
+    }
+    // A last turn, so that what was closed leaves the rings before they go.
+    sleep(Duration::from_millis(1)).await;
+}

@@ -1,0 +1,171 @@
+//! Which partition is where: the image as this core uses it.
+
+use std::sync::Arc;
+
+use ahash::AHashMap;
+use tackboard_logic::{
+    metadata::{Image, Limit, RetentionClock as TopicClock, Topic, TopicConfig},
+    shard::interface::{LogConfig, LogId, RetentionClock},
+};
+use tackboard_schema::{BrokerId, CoreId, ErrorCode, PartitionIndex, TopicPartition};
+
+use super::request::Failure;
+use crate::config::Config;
+
+/// Where an entry of a request is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// By this core's logic.
+    Here(LogId),
+    /// By another core of this broker.
+    There(CoreId, TopicPartition),
+}
+
+/// The metadata that this core acts on, and the logs that it has open.
+pub struct Topics {
+    broker: BrokerId,
+    core: CoreId,
+    image: Arc<Image>,
+    open: AHashMap<TopicPartition, LogId>,
+    by_name: AHashMap<Arc<str>, Arc<Topic>>,
+}
+
+impl Topics {
+    /// Nothing open yet.
+    pub fn new(broker: BrokerId, core: CoreId, image: Arc<Image>) -> Self {
+        let mut topics = Topics {
+            broker,
+            core,
+            image: image.clone(),
+            open: AHashMap::new(),
+            by_name: AHashMap::new(),
+        };
+        topics.replace(image);
+        topics
+    }
+
+    /// The image in force.
+    pub fn image(&self) -> &Arc<Image> {
+        &self.image
+    }
+
+    /// Puts a newer image in force.
+    pub fn replace(&mut self, image: Arc<Image>) {
+        let named = |topic: &Arc<Topic>| (topic.name.clone(), topic.clone());
+        self.by_name = image.topics().map(named).collect();
+        self.image = image;
+    }
+
+    /// A topic by name.
+    pub fn topic(&self, name: &str) -> Option<&Arc<Topic>> {
+        self.by_name.get(name)
+    }
+
+    /// A log of this core was opened.
+    pub fn opened(&mut self, partition: TopicPartition, log: LogId) {
+        self.open.insert(partition, log);
+    }
+
+    /// A log of this core was closed.
+    pub fn closed(&mut self, partition: TopicPartition) {
+        self.open.remove(&partition);
+    }
+
+    /// An open log of this core.
+    pub fn log(&self, partition: TopicPartition) -> Option<LogId> {
+        self.open.get(&partition).copied()
+    }
+
+    /// All open logs of this core.
+    pub fn logs(&self) -> impl Iterator<Item = (TopicPartition, LogId)> {
+        self.open.iter().map(|(partition, log)| (*partition, *log))
+    }
+
+    /// Where `partition` of `topic` is served.
+    ///
+    /// # Errors
+    /// An unknown topic or partition, or one whose log could not be opened.
+    pub fn place(&self, topic: &Topic, partition: PartitionIndex) -> Result<Place, Failure> {
+        let unknown = || {
+            let message = format!(
+                "topic {} has no partition {partition}; it has partitions 0 to {}",
+                topic.name,
+                topic.partitions.len() - 1
+            );
+            Failure::new(ErrorCode::UnknownTopicOrPartition, message)
+        };
+        let index = usize::try_from(partition.0).map_err(|_| unknown())?;
+        let found = topic.partitions.get(index).ok_or_else(unknown)?;
+        let broker = (self.image.brokers.get(&self.broker)).filter(|_| found.leader == self.broker);
+        let broker = broker.ok_or_else(|| Failure::plain(ErrorCode::NotLeaderOrFollower))?;
+        let name = TopicPartition {
+            topic: topic.id,
+            partition,
+        };
+        let core = broker.core_of(found);
+        if core != self.core {
+            return Ok(Place::There(core, name));
+        }
+        self.log(name).map(Place::Here).ok_or_else(|| {
+            let message = format!(
+                "partition {partition} of topic {} is not open; the broker's log says why",
+                topic.name
+            );
+            Failure::new(ErrorCode::KafkaStorageError, message)
+        })
+    }
+
+    /// The partitions that this core must have open, with their topics and leader epochs.
+    pub fn owned(&self) -> Vec<(TopicPartition, Arc<Topic>, tackboard_schema::LeaderEpoch)> {
+        let Some(broker) = self.image.brokers.get(&self.broker) else {
+            return Vec::new();
+        };
+        (self.image.led_by(self.broker))
+            .filter(|(_, _, partition)| broker.core_of(partition) == self.core)
+            .map(|(topic, index, partition)| {
+                let name = TopicPartition {
+                    topic: topic.id,
+                    partition: index,
+                };
+                (name, topic.clone(), partition.leader_epoch)
+            })
+            .collect()
+    }
+}
+
+/// A topic's settings over the broker's.
+pub fn log_config(config: &Config, topic: &TopicConfig) -> LogConfig {
+    let limit = |own: Option<Limit<u64>>, inherited: Option<u64>| match own {
+        None => inherited,
+        Some(Limit::Unlimited) => None,
+        Some(Limit::At(value)) => Some(value),
+    };
+    let retention = match topic.retention {
+        None => config.retention,
+        Some(Limit::Unlimited) => None,
+        Some(Limit::At(age)) => Some(age),
+    };
+    let milliseconds =
+        |age: std::time::Duration| i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+    LogConfig {
+        acks_default: topic.acks.unwrap_or(config.acks_default),
+        // The floor holds whatever a topic says.
+        acks_min: config
+            .acks_min
+            .at_least(topic.acks_min.unwrap_or(config.acks_min)),
+        replicas: 1,
+        durability: topic.durability.unwrap_or(config.durability_default),
+        durability_interval_us: config.durability_interval.as_micros() as u64,
+        durability_interval_bytes: config.durability_interval_bytes,
+        segment_bytes: topic.segment_bytes.unwrap_or(config.segment_bytes),
+        segment_age_ms: milliseconds(topic.segment_age.unwrap_or(config.segment_age)),
+        index_interval_bytes: config.index_interval_bytes,
+        retention_ms: retention.map(milliseconds),
+        retention_bytes: limit(topic.retention_bytes, config.retention_bytes),
+        retention_clock: match topic.retention_clock {
+            None | Some(TopicClock::Append) => RetentionClock::Append,
+            Some(TopicClock::Record) => RetentionClock::Record,
+        },
+        batch_bytes_max: topic.batch_bytes_max.unwrap_or(config.batch_bytes_max),
+    }
+}

@@ -1,0 +1,486 @@
+//! Hands the entries of a request to this core's logic, or to the cores that own them.
+
+use bytes::Bytes;
+use tackboard_logic::shard::interface::{Append, FetchEntry, Input, LogId, PayloadId, Ticket};
+use tackboard_schema::{
+    CoreId, ErrorCode, Offset, TimestampMs, TopicPartition, record_batch::check_batch,
+};
+
+use super::{
+    launch::Launch,
+    request::{
+        Appended, Body, Entry, Failure, Fetched, Levels, ListedOffset, Origin, Part, Pending,
+        TicketTarget, Work,
+    },
+    slab::Key,
+    state::State,
+    topics::Place,
+};
+use crate::native::connection::Connection;
+
+/// The payload of the append being handed over: logic places or discards it within the step.
+const PAYLOAD: PayloadId = PayloadId(0);
+/// Batches in one produce entry.
+pub const BATCHES_PER_ENTRY_MAX: usize = 1024;
+
+/// `ListOffsets`: the high watermark.
+pub const LATEST: TimestampMs = TimestampMs(-1);
+/// `ListOffsets`: the log start offset.
+pub const EARLIEST: TimestampMs = TimestampMs(-2);
+
+impl State {
+    // ---- produce --------------------------------------------------------------------------------------------------
+
+    /// Appends the batches in `bytes`, all or none of which are well formed, to one log of this core.
+    pub fn append_here(
+        &mut self,
+        request: Key,
+        entry: u32,
+        log: LogId,
+        bytes: &[u8],
+        levels: Levels,
+        deadline_us: u64,
+    ) {
+        let batch_bytes_max = self.config.frame_bytes_max;
+        // Every batch is checked before the first is appended, so that bad bytes leave no half of an entry behind.
+        let mut at = 0;
+        let mut count = 0;
+        while at < bytes.len() {
+            match check_batch(&bytes[at..], batch_bytes_max) {
+                Ok(batch) if count < BATCHES_PER_ENTRY_MAX => {
+                    at += batch.bytes().len();
+                    count += 1;
+                }
+                Ok(_) => {
+                    let message = format!("more than {BATCHES_PER_ENTRY_MAX} batches in one entry");
+                    let failure = Failure::new(ErrorCode::InvalidRequest, message);
+                    return self.entry_refused(request, entry, levels, failure);
+                }
+                Err(error) => {
+                    let failure = Failure::new(
+                        error.error_code(),
+                        format!("batch at byte {at} of the entry: {error}"),
+                    );
+                    return self.entry_refused(request, entry, levels, failure);
+                }
+            }
+        }
+        if count == 0 {
+            let failure = Failure::new(ErrorCode::InvalidRequest, "the entry has no record batch");
+            return self.entry_refused(request, entry, levels, failure);
+        }
+        let mut rest = bytes;
+        while let Ok(header) = tackboard_schema::record_batch::BatchHeader::read(rest) {
+            let (batch, after) = rest.split_at(header.total_length());
+            rest = after;
+            self.expect(request);
+            let target = TicketTarget::Append { request, entry };
+            let ticket = Ticket(self.tickets.insert(target));
+            let append = Append {
+                log,
+                ticket,
+                header,
+                payload: PAYLOAD,
+                acks: levels.acks,
+                durability: levels.durability,
+                deadline_us,
+            };
+            self.step(Input::Append(append), batch);
+            if rest.is_empty() {
+                break;
+            }
+        }
+    }
+
+    /// Refuses one produce entry. A client that asked for no answer gets none.
+    pub fn entry_refused(&mut self, request: Key, entry: u32, levels: Levels, failure: Failure) {
+        self.metrics().produce_batches_refused.increment();
+        let wants_answer = levels.acks != Some(tackboard_schema::Acks::Count(0));
+        self.entry_appended(request, entry, wants_answer, Err(failure));
+    }
+
+    /// One batch of a produce entry was appended or refused. The entry keeps its first offset and its first failure.
+    pub(super) fn entry_appended(
+        &mut self,
+        request: Key,
+        entry: u32,
+        respond: bool,
+        outcome: Result<Appended, Failure>,
+    ) {
+        let Some(Pending {
+            body:
+                Body::Produce {
+                    respond: answered,
+                    entries,
+                },
+            ..
+        }) = self.requests.get_mut(request)
+        else {
+            return;
+        };
+        *answered |= respond;
+        let known = &mut entries[entry as usize].outcome;
+        *known = Some(match (known.take(), outcome) {
+            (None, outcome) => outcome,
+            (Some(Err(first)), _) => Err(first),
+            (Some(Ok(_)), Err(failure)) => Err(failure),
+            (Some(Ok(first)), Ok(later)) => Ok(Appended {
+                base_offset: first.base_offset.min(later.base_offset),
+                ..first
+            }),
+        });
+    }
+
+    // ---- fetch ----------------------------------------------------------------------------------------------------
+
+    /// Reads from logs of this core: parked until there are `bytes_min`, or the deadline.
+    pub fn fetch_here(
+        &mut self,
+        request: Key,
+        entries: Vec<(u32, FetchEntry)>,
+        bytes_min: u32,
+        bytes_max: u32,
+        deadline_us: u64,
+    ) {
+        let (indexes, entries): (Vec<u32>, Vec<FetchEntry>) = entries.into_iter().unzip();
+        for _ in &indexes {
+            self.expect(request);
+        }
+        let target = TicketTarget::Fetch {
+            request,
+            entries: indexes,
+        };
+        let ticket = Ticket(self.tickets.insert(target));
+        self.add_part(request, Part::Here(ticket));
+        let input = Input::Fetch {
+            ticket,
+            entries,
+            bytes_min,
+            bytes_max,
+            deadline_us,
+        };
+        self.step(input, &[]);
+    }
+
+    /// What one fetch entry yields is known.
+    pub(super) fn entry_fetched(
+        &mut self,
+        request: Key,
+        entry: u32,
+        outcome: Result<Fetched, Failure>,
+    ) {
+        if let Ok(fetched) = &outcome {
+            self.metrics().fetch_bytes.add(fetched.len() as u64);
+        }
+        if let Some(Pending {
+            body: Body::Fetch { entries, .. },
+            ..
+        }) = self.requests.get_mut(request)
+        {
+            entries[entry as usize].outcome = Some(outcome);
+        }
+    }
+
+    // ---- offsets and descriptions ---------------------------------------------------------------------------------
+
+    /// Looks an offset up by time or special value in a log of this core.
+    pub fn list_offset_here(
+        &mut self,
+        request: Key,
+        entry: u32,
+        log: LogId,
+        timestamp: TimestampMs,
+    ) {
+        let described = self.machine.describe(log);
+        let special = |offset: Offset| ListedOffset {
+            offset,
+            timestamp: TimestampMs(-1),
+        };
+        let outcome = match (described, timestamp) {
+            (None, _) => Err(Failure::plain(ErrorCode::KafkaStorageError)),
+            (Some(log), LATEST) => Ok(special(log.high_watermark)),
+            (Some(log), EARLIEST) => Ok(special(log.log_start_offset)),
+            (Some(_), time) if time.0 < 0 => {
+                let message = format!(
+                    "timestamp {time} is not a time; −1 asks for the latest offset, −2 for the earliest"
+                );
+                Err(Failure::new(ErrorCode::InvalidRequest, message))
+            }
+            (Some(_), _) => match self.machine.find_timestamp(log, timestamp) {
+                None => Ok(special(Offset(-1))),
+                Some(scan) => {
+                    self.expect(request);
+                    self.launches.push(Launch::FindTimestamp {
+                        request,
+                        entry,
+                        log,
+                        timestamp,
+                        scan,
+                    });
+                    return;
+                }
+            },
+        };
+        self.entry_listed(request, entry, outcome);
+    }
+
+    /// An offset was looked up.
+    pub(super) fn entry_listed(
+        &mut self,
+        request: Key,
+        entry: u32,
+        outcome: Result<ListedOffset, Failure>,
+    ) {
+        if let Some(Pending {
+            body: Body::ListOffsets { entries },
+            ..
+        }) = self.requests.get_mut(request)
+        {
+            entries[entry as usize].outcome = Some(outcome);
+        }
+    }
+
+    /// Describes a log of this core.
+    pub fn describe_here(&mut self, request: Key, entry: u32, log: LogId) {
+        let described = self.machine.describe(log);
+        if let Some(Pending {
+            body: Body::Describe { entries },
+            ..
+        }) = self.requests.get_mut(request)
+        {
+            let missing = || Failure::plain(ErrorCode::KafkaStorageError);
+            entries[entry as usize].outcome = Some(described.ok_or_else(missing));
+        }
+    }
+
+    /// Records that an entry of any request failed before it reached a log.
+    pub fn entry_failed(&mut self, request: Key, entry: u32, failure: Failure) {
+        let Some(pending) = self.requests.get_mut(request) else {
+            return;
+        };
+        let index = entry as usize;
+        match &mut pending.body {
+            Body::Produce { respond, entries } => {
+                *respond = true;
+                entries[index].outcome = Some(Err(failure));
+            }
+            Body::Fetch { entries, .. } => entries[index].outcome = Some(Err(failure)),
+            Body::ListOffsets { entries } => entries[index].outcome = Some(Err(failure)),
+            Body::Describe { entries } => entries[index].outcome = Some(Err(failure)),
+        }
+    }
+
+    // ---- for other cores ------------------------------------------------------------------------------------------
+
+    /// The log of this core that another core asks for.
+    fn place_for_peer(&self, partition: TopicPartition) -> Result<LogId, Failure> {
+        self.topics.log(partition).ok_or_else(|| {
+            // The asker's image may be older or newer than ours.
+            Failure::plain(ErrorCode::NotLeaderOrFollower)
+        })
+    }
+
+    /// Does another core's part of a request.
+    pub(super) fn work_for(&mut self, from: CoreId, call: Key, work: Work) {
+        let origin = Origin::Core { core: from, call };
+        let names: Vec<TopicPartition> = match &work {
+            Work::Produce { entries, .. } => entries.iter().map(|entry| entry.0).collect(),
+            Work::Fetch { entries, .. } => entries.iter().map(|entry| entry.0).collect(),
+            Work::ListOffsets(entries) => entries.iter().map(|entry| entry.0).collect(),
+            Work::Describe(entries) => entries.clone(),
+        };
+        fn waiting<T>(names: &[TopicPartition]) -> Vec<Entry<T>> {
+            let unnamed: std::sync::Arc<str> = "".into();
+            let entry = |name: &TopicPartition| Entry::waiting(unnamed.clone(), name.partition);
+            names.iter().map(entry).collect()
+        }
+        let body = match &work {
+            Work::Produce { .. } => Body::Produce {
+                respond: false,
+                entries: waiting(&names),
+            },
+            Work::Fetch { .. } => Body::Fetch {
+                entries: waiting(&names),
+                parts: Vec::new(),
+                hurried: false,
+            },
+            Work::ListOffsets(_) => Body::ListOffsets {
+                entries: waiting(&names),
+            },
+            Work::Describe(_) => Body::Describe {
+                entries: waiting(&names),
+            },
+        };
+        let request = self.begin(origin, tackboard_schema::CorrelationId(0), 0, body);
+        if matches!(work, Work::Fetch { .. }) {
+            self.peer_fetches.insert((from, call), request);
+        }
+        match work {
+            Work::Produce {
+                entries,
+                levels,
+                timeout_ms,
+            } => {
+                let deadline_us = self.deadline_us(timeout_ms);
+                for (index, (name, bytes)) in (0..).zip(&entries) {
+                    match self.place_for_peer(*name) {
+                        Ok(log) => {
+                            self.append_here(request, index, log, bytes, levels, deadline_us);
+                        }
+                        Err(failure) => self.entry_refused(request, index, levels, failure),
+                    }
+                }
+                self.step(Input::TurnEnd, &[]);
+            }
+            Work::Fetch {
+                entries,
+                bytes_min,
+                bytes_max,
+                wait_ms,
+            } => {
+                let mut here = Vec::with_capacity(entries.len());
+                let mut failed = false;
+                for (index, (name, offset, bytes_max)) in (0..).zip(entries) {
+                    match self.place_for_peer(name) {
+                        Ok(log) => here.push((
+                            index,
+                            FetchEntry {
+                                log,
+                                offset,
+                                bytes_max,
+                            },
+                        )),
+                        Err(failure) => {
+                            failed = true;
+                            self.entry_failed(request, index, failure);
+                        }
+                    }
+                }
+                if !here.is_empty() {
+                    let deadline_us = self.deadline_us(if failed { 0 } else { wait_ms });
+                    self.fetch_here(request, here, bytes_min, bytes_max, deadline_us);
+                }
+            }
+            Work::ListOffsets(entries) => {
+                for (index, (name, timestamp)) in (0..).zip(entries) {
+                    match self.place_for_peer(name) {
+                        Ok(log) => self.list_offset_here(request, index, log, timestamp),
+                        Err(failure) => self.entry_failed(request, index, failure),
+                    }
+                }
+            }
+            Work::Describe(entries) => {
+                for (index, name) in (0..).zip(entries) {
+                    match self.place_for_peer(name) {
+                        Ok(log) => self.describe_here(request, index, log),
+                        Err(failure) => self.entry_failed(request, index, failure),
+                    }
+                }
+            }
+        }
+        self.handed_out(request);
+    }
+
+    /// Another core wants its parked fetch answered now.
+    pub(super) fn hurry_for(&mut self, from: CoreId, call: Key) {
+        if let Some(request) = self.peer_fetches.get(&(from, call)).copied() {
+            self.hurry(request);
+        }
+    }
+
+    /// Answers what is parked of a fetch with what there is.
+    fn hurry(&mut self, request: Key) {
+        let Some(Pending {
+            body: Body::Fetch { parts, .. },
+            ..
+        }) = self.requests.get_mut(request)
+        else {
+            return;
+        };
+        for part in parts.clone() {
+            match part {
+                Part::Here(ticket) => self.step(Input::HurryFetch { ticket }, &[]),
+                Part::There(core, call) => self.hurry_there(core, call),
+            }
+        }
+    }
+
+    /// A connection's client has gone, or the broker stops: nothing is gained by letting its fetches wait.
+    pub(super) fn hurry_fetches(&mut self, of: Option<&std::rc::Rc<Connection>>) {
+        for request in self.requests.keys() {
+            let origin = self
+                .requests
+                .get_mut(request)
+                .map(|pending| &pending.origin);
+            let theirs = match (origin, of) {
+                (Some(_), None) => true,
+                (Some(Origin::Connection(connection)), Some(of)) => {
+                    std::rc::Rc::ptr_eq(connection, of)
+                }
+                _ => false,
+            };
+            if theirs {
+                self.hurry(request);
+            }
+        }
+    }
+}
+
+/// The entries of one request that other cores own, gathered by core.
+pub struct Elsewhere<T> {
+    cores: Vec<(CoreId, Vec<u32>, Vec<T>)>,
+}
+
+impl<T> Default for Elsewhere<T> {
+    fn default() -> Self {
+        Elsewhere { cores: Vec::new() }
+    }
+}
+
+impl<T> Elsewhere<T> {
+    /// Adds the entry at `index`.
+    pub fn add(&mut self, core: CoreId, index: u32, entry: T) {
+        let known = self.cores.iter().position(|(known, ..)| *known == core);
+        let at = known.unwrap_or_else(|| {
+            self.cores.push((core, Vec::new(), Vec::new()));
+            self.cores.len() - 1
+        });
+        self.cores[at].1.push(index);
+        self.cores[at].2.push(entry);
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.cores.is_empty()
+    }
+
+    /// Calls each core with its entries.
+    pub fn call(self, state: &mut State, request: Key, work: impl Fn(Vec<T>) -> Work) {
+        for (core, indexes, entries) in self.cores {
+            state.call(core, request, indexes, work(entries));
+        }
+    }
+}
+
+/// A copy of a batch that leaves for another core.
+pub fn owned(bytes: &[u8]) -> Bytes {
+    Bytes::copy_from_slice(bytes)
+}
+
+/// Where an entry is served, as [`Place`] or as the failure to answer it with.
+pub fn place_of(
+    state: &State,
+    topic: &str,
+    partition: tackboard_schema::PartitionIndex,
+) -> (std::sync::Arc<str>, Result<Place, Failure>) {
+    match state.topics.topic(topic) {
+        Some(found) => (found.name.clone(), state.topics.place(found, partition)),
+        None => {
+            let message = format!(
+                "there is no topic {topic}; create it with: tackboard topic create {topic}"
+            );
+            let failure = Failure::new(ErrorCode::UnknownTopicOrPartition, message);
+            (topic.into(), Err(failure))
+        }
+    }
+}
