@@ -154,6 +154,11 @@ impl<'a> LedgerBlock<'a> {
         self.blocks_durable
     }
 
+    /// The records' bytes.
+    pub fn payload(&self) -> &'a [u8] {
+        self.payload
+    }
+
     /// The records, in the order in which they were written.
     pub fn records(&self) -> impl Iterator<Item = LedgerRecord> + use<'a> {
         let mut cursor = Cursor::new(self.payload);
