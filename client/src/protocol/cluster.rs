@@ -354,11 +354,6 @@ impl<T> Cluster<T> {
             .is_some_and(|connection| connection.has_room(body_bytes))
     }
 
-    /// The bounds that this connection's broker told.
-    pub(crate) fn welcome_of(&self, connection: ConnectionId) -> Option<&Welcome> {
-        self.connections.get(&connection)?.welcome()
-    }
-
     /// Sends a request on a ready connection. With a tag its answer is due at `deadline`, else none is expected.
     pub(crate) fn send(
         &mut self,

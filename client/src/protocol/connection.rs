@@ -51,6 +51,7 @@ pub(crate) struct Connection<T> {
     in_flight: AHashMap<CorrelationId, InFlight<T>>,
     in_flight_bytes: u64,
     output: VecDeque<Bytes>,
+    output_bytes: u64,
 }
 
 /// A request to be sent: its head, and the pieces of its body.
@@ -70,6 +71,7 @@ impl<T> Connection<T> {
             in_flight: AHashMap::new(),
             in_flight_bytes: 0,
             output: VecDeque::new(),
+            output_bytes: 0,
         }
     }
 
@@ -88,9 +90,10 @@ impl<T> Connection<T> {
         };
         // A broker that states no bound at all is taken to allow one request at a time.
         let requests_max = (welcome.requests_in_flight_max as usize).max(1);
-        self.in_flight.is_empty()
-            || (self.in_flight.len() < requests_max
-                && self.in_flight_bytes + body_bytes as u64 <= welcome.request_bytes_in_flight_max)
+        // Requests without an answer (acks 0) are bounded by what the transport has not sent yet.
+        let bytes = self.in_flight_bytes.max(self.output_bytes) + body_bytes as u64;
+        (self.in_flight.is_empty() && self.output.is_empty())
+            || (self.in_flight.len() < requests_max && bytes <= welcome.request_bytes_in_flight_max)
     }
 
     /// Queues a request. Without a tag no answer is expected.
@@ -113,8 +116,9 @@ impl<T> Connection<T> {
             [] => {}
             zeros => self.output.push_back(Bytes::from_static(zeros)),
         }
+        let bytes = body_length as u64;
+        self.output_bytes += bytes;
         if let Some(tag) = tag {
-            let bytes = body_length as u64;
             self.in_flight_bytes += bytes;
             self.in_flight.insert(
                 id,
@@ -165,5 +169,6 @@ impl<T> Connection<T> {
     /// Moves what is to be sent to the end of `out`.
     pub(crate) fn take_output(&mut self, out: &mut VecDeque<Bytes>) {
         out.append(&mut self.output);
+        self.output_bytes = 0;
     }
 }

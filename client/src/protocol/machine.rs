@@ -34,8 +34,12 @@ pub trait Machine {
     /// What the transport has to do next.
     fn next_action(&mut self) -> Option<Action>;
 
-    /// Moves what is to be sent on a connection to the end of `out`.
+    /// Moves what is to be sent on a connection to the end of `out`. Take it only when it can be sent: what was not
+    /// taken yet holds back further requests. Call [`advance`](Machine::advance) afterwards.
     fn take_output(&mut self, connection: ConnectionId, out: &mut VecDeque<Bytes>);
+
+    /// Changes whenever the view of the cluster did: a connection began or ended, metadata arrived.
+    fn revision(&self) -> u64;
 
     /// Whether a broker has been reached and has told of the cluster.
     fn is_up(&self) -> bool;

@@ -444,11 +444,11 @@ pub fn list_offsets_request<'b>(
     })
 }
 
+/// What was said of one partition, or why it was refused.
+pub type ListOffsetsResult = (Arc<str>, PartitionIndex, Result<ListedOffset>);
+
 /// Reads the answer to [`list_offsets_request`], one result per entry, each with its own refusal.
-pub fn read_list_offsets(
-    context: &Context,
-    frame: &InFrame,
-) -> Result<Vec<(Arc<str>, PartitionIndex, Result<ListedOffset>)>> {
+pub fn read_list_offsets(context: &Context, frame: &InFrame) -> Result<Vec<ListOffsetsResult>> {
     let answer = context.read::<native::ListOffsetsResponse<'_>>(frame)?;
     context.check(answer.error_code(), answer.message())?;
     let results = answer.results().unwrap_or_default().iter().map(|result| {

@@ -1,6 +1,6 @@
 //! The client without its sockets: pure machines that a transport drives.
 //!
-//! Owns: every decision. [`producer`] on top, each over a `cluster` of connections, each of those
+//! Owns: every decision. [`producer`] and [`consumer`] on top, each over a `cluster` of connections, each of those
 //! over frames and their heads.
 //!
 //! Not here: sockets, threads, clocks. Time is passed in ([`Now`]), randomness comes from a seed that is passed in,
@@ -9,11 +9,13 @@
 //! Start reading at [`Machine`].
 
 mod backoff;
+pub(crate) mod calls;
 mod cluster;
-mod connection;
+pub(crate) mod connection;
+pub mod consumer;
 mod frames;
 mod machine;
-mod messages;
+pub(crate) mod messages;
 mod metadata;
 pub mod producer;
 mod random;

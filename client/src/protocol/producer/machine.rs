@@ -568,6 +568,12 @@ impl Machine for ProducerMachine {
 
     fn take_output(&mut self, connection: ConnectionId, out: &mut VecDeque<Bytes>) {
         self.cluster.take_output(connection, out);
+        // Where no answers are expected, this is what makes room.
+        self.agenda.ready.extend(self.agenda.crowded.drain(..));
+    }
+
+    fn revision(&self) -> u64 {
+        self.cluster.revision()
     }
 
     fn is_up(&self) -> bool {

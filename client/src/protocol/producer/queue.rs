@@ -126,10 +126,6 @@ impl PartitionQueue {
         }
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.open.is_none() && self.batches.is_empty()
-    }
-
     /// When the oldest batch was begun.
     pub(crate) fn oldest(&self) -> Option<Now> {
         self.batches
@@ -495,12 +491,6 @@ impl PartitionQueue {
             buffered_bytes: batch.buffered_bytes,
             outcome,
         })
-    }
-
-    /// Ids of the batches that are not reported yet, oldest first.
-    #[cfg(test)]
-    pub(crate) fn pending(&self) -> usize {
-        self.batches.len() + usize::from(self.open.is_some())
     }
 }
 
