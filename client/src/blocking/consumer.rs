@@ -9,8 +9,8 @@ use super::driver::{Driven, Driver, News, seed};
 use crate::config::ConsumerConfig;
 use crate::consumed::{Records, Start};
 use crate::error::Result;
-use crate::protocol::Now;
 use crate::protocol::consumer::ConsumerMachine;
+use crate::protocol::{Machine, Now};
 
 /// Reads records of partitions that the caller names.
 ///

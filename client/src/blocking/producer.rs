@@ -12,6 +12,7 @@ use super::delivery::{Delivery, Fate, record_outcome};
 use super::driver::{Driven, Driver, News, seed};
 use crate::config::ProducerConfig;
 use crate::error::{Error, Result};
+use crate::protocol::Machine;
 use crate::protocol::producer::{
     AppendError, Appended, BatchId, ProducerMachine, TopicLookup, TopicSlot,
 };
