@@ -2,6 +2,8 @@
 
 pub mod boot;
 pub mod bridge;
+pub mod check;
+pub mod cli;
 pub mod config;
 pub mod control;
 pub mod disk;

@@ -1,0 +1,224 @@
+//! Whether the data folder takes direct I/O: by the type of its file system, then by trying.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ffi::CString;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::mem;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::config::Config;
+use crate::config::host::{existing_ancestor, file_system_space};
+use crate::config::quantity::approximate_size;
+
+use super::Finding;
+
+/// Length, position and address of the trial write are multiples of this, as all writes of the broker.
+const BLOCK_BYTES: usize = 4096;
+
+/// What to make of the file system under the data folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StorageVerdict {
+    /// It takes direct I/O.
+    Direct {
+        /// Its name, e.g. `ext4`.
+        file_system: &'static str,
+    },
+    /// It does not. Whether to go on with buffered I/O is for `storage.direct_io` to say.
+    Refused {
+        /// What was found, for people.
+        reason: String,
+    },
+}
+
+/// Judges the folder, or the nearest one above it that exists.
+///
+/// # Errors
+/// When no file can be made there at all, which is another matter than direct I/O. Names the folder.
+pub fn judge(data_dir: &Path) -> io::Result<StorageVerdict> {
+    let folder = existing_ancestor(data_dir).ok_or_else(|| {
+        named(
+            "there is no folder above",
+            data_dir,
+            &io::ErrorKind::NotFound.into(),
+        )
+    })?;
+    let kind = file_system(&folder).map_err(|error| named("cannot look at", &folder, &error))?;
+    if kind.memory_backed {
+        let reason = format!(
+            "{} is on {}, which lives in memory: events would not survive a restart of the machine",
+            folder.display(),
+            kind.name
+        );
+        return Ok(StorageVerdict::Refused { reason });
+    }
+    match try_direct_write(&folder) {
+        Ok(()) => Ok(StorageVerdict::Direct {
+            file_system: kind.name,
+        }),
+        Err(Trial::Refused(error)) => {
+            let reason = format!(
+                "{} is on {}, which refuses direct I/O: {error}",
+                folder.display(),
+                kind.name
+            );
+            Ok(StorageVerdict::Refused { reason })
+        }
+        Err(Trial::Failed(error)) => Err(named("cannot write in", &folder, &error)),
+    }
+}
+
+/// Free space against the reserve.
+pub(super) fn space(config: &Config) -> Finding {
+    const NAME: &str = "free space";
+    let folder = existing_ancestor(&config.data_dir).unwrap_or_else(|| PathBuf::from("/"));
+    let reserve = config.reserve_bytes;
+    match file_system_space(&folder) {
+        Ok(space) if space.free_bytes < reserve => Finding::warn(
+            NAME,
+            format!(
+                "{}, less than the reserve of {}: produce requests will be refused",
+                approximate_size(space.free_bytes),
+                approximate_size(reserve)
+            ),
+            "free space, use a larger disk (--data DIR), or lower storage.reserve_bytes",
+        ),
+        Ok(space) => Finding::ok(
+            NAME,
+            format!(
+                "{} (reserve {})",
+                approximate_size(space.free_bytes),
+                approximate_size(reserve)
+            ),
+        ),
+        Err(error) => Finding::warn(
+            NAME,
+            format!("cannot be told for {}: {error}", folder.display()),
+            "see whether the disk is mounted: df",
+        ),
+    }
+}
+
+struct FileSystem {
+    name: &'static str,
+    memory_backed: bool,
+}
+
+/// Numbers of `statfs(2)`.
+const FILE_SYSTEMS: &[(i64, &str, bool)] = &[
+    (0xEF53, "ext4", false),
+    (0x5846_5342, "XFS", false),
+    (0x9123_683E, "btrfs", false),
+    (0xF2F5_2010, "F2FS", false),
+    (0x2FC1_2FC1, "ZFS", false),
+    (0xCA45_1A4E, "bcachefs", false),
+    (0x794C_7630, "overlayfs", false),
+    (0x6573_5546, "FUSE", false),
+    (0x6969, "NFS", false),
+    (0x0102_1997, "9p", false),
+    (0xFF53_4D42, "CIFS", false),
+    (0x0102_1994, "tmpfs", true),
+    (0x8584_58F6, "ramfs", true),
+    (0x9584_58F6, "hugetlbfs", true),
+];
+
+fn file_system(folder: &Path) -> io::Result<FileSystem> {
+    let path = CString::new(folder.as_os_str().as_bytes())?;
+    // SAFETY: a statfs is plain numbers, for which all zeros is a valid value.
+    let mut stat: libc::statfs = unsafe { mem::zeroed() };
+    // SAFETY: both pointers are valid during the call, the path ends with a zero byte.
+    if unsafe { libc::statfs(path.as_ptr(), &mut stat) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // The kernel's numbers have 32 bits; some platforms extend their sign.
+    let number = i64::from(stat.f_type as u32);
+    let known = FILE_SYSTEMS.iter().find(|(kind, ..)| *kind == number);
+    let (_, name, memory_backed) = known
+        .copied()
+        .unwrap_or((0, "an unknown file system", false));
+    Ok(FileSystem {
+        name,
+        memory_backed,
+    })
+}
+
+/// Why a trial write did not succeed.
+enum Trial {
+    /// Direct I/O is what the file system does not take.
+    Refused(io::Error),
+    /// Something else: no permission, no space.
+    Failed(io::Error),
+}
+
+/// Writes one aligned block past the page cache and reads it back. The file is gone afterwards.
+fn try_direct_write(folder: &Path) -> Result<(), Trial> {
+    let path = folder.join(format!(".tackboard-check-{}", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(true);
+    // Made without direct I/O first, so that a missing permission is told apart.
+    drop(options.open(&path).map_err(Trial::Failed)?);
+    let result = options
+        .custom_flags(libc::O_DIRECT)
+        .open(&path)
+        .map_err(Trial::Refused)
+        .and_then(|file| write_and_read(&file));
+    let deleted = fs::remove_file(&path).map_err(Trial::Failed);
+    result.and(deleted)
+}
+
+fn write_and_read(file: &File) -> Result<(), Trial> {
+    let classify = |error: io::Error| match error.raw_os_error() {
+        Some(libc::EINVAL | libc::EOPNOTSUPP) => Trial::Refused(error),
+        _ => Trial::Failed(error),
+    };
+    let mut block = AlignedBlock::new();
+    block.bytes().fill(0x7A);
+    file.write_all_at(block.bytes(), 0).map_err(classify)?;
+    block.bytes().fill(0);
+    file.read_exact_at(block.bytes(), 0).map_err(classify)?;
+    let same = block.bytes().iter().all(|byte| *byte == 0x7A);
+    if same {
+        Ok(())
+    } else {
+        Err(Trial::Failed(io::Error::other(
+            "what was written reads back differently",
+        )))
+    }
+}
+
+/// One block at an address that direct I/O accepts.
+struct AlignedBlock(*mut u8);
+
+impl AlignedBlock {
+    const LAYOUT: Layout = match Layout::from_size_align(BLOCK_BYTES, BLOCK_BYTES) {
+        Ok(layout) => layout,
+        Err(_) => unreachable!(),
+    };
+
+    fn new() -> Self {
+        // SAFETY: the layout's size is not zero.
+        let pointer = unsafe { alloc_zeroed(Self::LAYOUT) };
+        if pointer.is_null() {
+            std::alloc::handle_alloc_error(Self::LAYOUT);
+        }
+        Self(pointer)
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: the block has BLOCK_BYTES initialised bytes, owned by self and borrowed with it.
+        unsafe { std::slice::from_raw_parts_mut(self.0, BLOCK_BYTES) }
+    }
+}
+
+impl Drop for AlignedBlock {
+    fn drop(&mut self) {
+        // SAFETY: allocated in `new` with the same layout, freed once.
+        unsafe { dealloc(self.0, Self::LAYOUT) }
+    }
+}
+
+fn named(what: &str, path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what} {}: {error}", path.display()))
+}

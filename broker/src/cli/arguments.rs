@@ -1,0 +1,439 @@
+//! What may be written on the command line.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use tackboard_client::{Acks, Compression, Durability, Offset, Start, TimestampMs};
+
+use crate::config::{Sources, render};
+
+/// Tackboard, an event log broker for Linux.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tackboard",
+    version,
+    max_term_width = 110,
+    arg_required_else_help = true
+)]
+#[command(subcommand_required = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a broker.
+    #[command(after_long_help = render::key_list())]
+    Serve(ServeArguments),
+    /// Say whether this machine can run a broker, and what mends it if not.
+    Check(CheckArguments),
+    /// Show settings of the broker.
+    Config(ConfigArguments),
+    /// Create, list, describe and delete topics.
+    Topic(TopicArguments),
+    /// Send lines as events.
+    Produce(ProduceArguments),
+    /// Print events.
+    Consume(ConsumeArguments),
+}
+
+impl Command {
+    /// Whether the command was asked for JSON.
+    pub fn json(&self) -> bool {
+        match self {
+            Command::Serve(_) => false,
+            Command::Check(arguments) => arguments.json,
+            Command::Config(_) => false,
+            Command::Topic(arguments) => match &arguments.command {
+                TopicCommand::Create(create) => create.client.json,
+                TopicCommand::List(list) => list.client.json,
+                TopicCommand::Describe(describe) => describe.client.json,
+                TopicCommand::Delete(delete) => delete.client.json,
+            },
+            Command::Produce(arguments) => arguments.client.json,
+            Command::Consume(arguments) => arguments.client.json,
+        }
+    }
+}
+
+/// Where a broker's settings come from.
+#[derive(Args, Clone, Debug)]
+pub struct ServeArguments {
+    /// Configuration file (TOML). `tackboard config render` prints one with all settings.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Data folder; short for --set data.dir=DIR. Default: ./tackboard-data
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// One setting, e.g. --set acks.default=1; may be repeated and wins over the file.
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
+impl ServeArguments {
+    /// The same, as the configuration takes it.
+    pub fn sources(&self) -> Sources {
+        Sources {
+            file: self.config.clone(),
+            data_dir: self.data.clone(),
+            sets: self.set.clone(),
+        }
+    }
+}
+
+/// `check`.
+#[derive(Args, Debug)]
+pub struct CheckArguments {
+    /// The settings to check for.
+    #[command(flatten)]
+    pub serve: ServeArguments,
+    /// Print one JSON object.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `config`.
+#[derive(Args, Debug)]
+pub struct ConfigArguments {
+    /// What to show.
+    #[command(subcommand)]
+    pub command: ConfigCommand,
+}
+
+/// What `config` can show.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print a configuration file with every setting at its default.
+    Render,
+    /// Tell what a setting does, its default and what is allowed. Without a key: list all.
+    Explain {
+        /// The setting, e.g. acks.default.
+        key: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What every command that talks to a broker takes.
+#[derive(Args, Clone, Debug)]
+pub struct ClientArguments {
+    /// Broker to talk to; several, separated by commas, are tried in turn.
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        default_value = "127.0.0.1:7400",
+        env = "TACKBOARD_BROKER",
+        value_delimiter = ',',
+        value_parser = host_port
+    )]
+    pub broker: Vec<String>,
+    /// Print JSON.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `topic`.
+#[derive(Args, Debug)]
+pub struct TopicArguments {
+    /// What to do with topics.
+    #[command(subcommand)]
+    pub command: TopicCommand,
+}
+
+/// What can be done with topics.
+#[derive(Debug, Subcommand)]
+pub enum TopicCommand {
+    /// Create a topic.
+    Create(CreateArguments),
+    /// List all topics.
+    List(ListArguments),
+    /// Show a topic's partitions, sizes and settings.
+    Describe(NamedTopicArguments),
+    /// Delete a topic and its events.
+    Delete(NamedTopicArguments),
+}
+
+/// `topic create`.
+#[derive(Args, Debug)]
+pub struct CreateArguments {
+    /// Name: 1 to 249 of a-z A-Z 0-9 . _ -
+    pub topic: String,
+    /// Number of partitions. Default: the broker's num.partitions
+    #[arg(long, value_name = "N")]
+    pub partitions: Option<i32>,
+    /// Replicas of each partition. Default: the broker's default.replication.factor
+    #[arg(long, value_name = "N")]
+    pub replication_factor: Option<i16>,
+    /// Topic setting, e.g. --config retention.ms="2 d"; may be repeated.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub config: Vec<(String, String)>,
+    /// Broker and output.
+    #[command(flatten)]
+    pub client: ClientArguments,
+}
+
+/// `topic list`.
+#[derive(Args, Debug)]
+pub struct ListArguments {
+    /// Broker and output.
+    #[command(flatten)]
+    pub client: ClientArguments,
+}
+
+/// `topic describe` and `topic delete`.
+#[derive(Args, Debug)]
+pub struct NamedTopicArguments {
+    /// Name of the topic.
+    pub topic: String,
+    /// Broker and output.
+    #[command(flatten)]
+    pub client: ClientArguments,
+}
+
+/// `produce`.
+#[derive(Args, Debug)]
+pub struct ProduceArguments {
+    /// Topic to send to.
+    pub topic: String,
+    /// File of lines; without it, or with -, standard input.
+    pub file: Option<PathBuf>,
+    /// Lines are JSON objects; this field of theirs is the key. A line without it, or with null, has no key.
+    #[arg(long, value_name = "FIELD")]
+    pub key_field: Option<String>,
+    /// Lines are JSON objects; this field of theirs is the event's time: RFC 3339, or milliseconds since 1970.
+    #[arg(long, value_name = "FIELD")]
+    pub timestamp_field: Option<String>,
+    /// Replicas that must hold an event: all, a number, or 0 for no answer. Default: the topic's, else the broker's.
+    #[arg(long, value_name = "LEVEL", value_parser = acks, allow_hyphen_values = true)]
+    pub acks: Option<Acks>,
+    /// When a replica's copy counts; only a stronger one than the topic's has an effect.
+    #[arg(long, value_name = "LEVEL")]
+    pub durability: Option<DurabilityArgument>,
+    /// Compression of batches.
+    #[arg(long, value_name = "CODEC", default_value = "none")]
+    pub compression: CompressionArgument,
+    /// Send everything to this partition. Default: by key as Kafka's clients do, without a key over all.
+    #[arg(long, value_name = "N")]
+    pub partition: Option<i32>,
+    /// Broker and output.
+    #[command(flatten)]
+    pub client: ClientArguments,
+}
+
+/// `consume`.
+#[derive(Args, Debug)]
+pub struct ConsumeArguments {
+    /// Topic to read.
+    pub topic: String,
+    /// Where to begin: earliest, latest, an offset, or a time (RFC 3339): the first event at or after it.
+    #[arg(long, value_name = "WHERE", default_value = "earliest", value_parser = start)]
+    pub from: Start,
+    /// Read only this partition; may be repeated. Default: all
+    #[arg(long, value_name = "N")]
+    pub partition: Vec<i32>,
+    /// Stop after so many events; waits for them if need be. Default: stop at the end as it is now.
+    #[arg(long, value_name = "N")]
+    pub count: Option<u64>,
+    /// Go on with new events until interrupted.
+    #[arg(long)]
+    pub follow: bool,
+    /// Broker and output. With --json: one object per line with partition, offset, timestamp (ms), key, value.
+    #[command(flatten)]
+    pub client: ClientArguments,
+}
+
+/// `--durability`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DurabilityArgument {
+    /// On the medium: survives power loss.
+    Fsync,
+    /// Written, synced in the background.
+    Interval,
+    /// Written.
+    Written,
+}
+
+impl From<DurabilityArgument> for Durability {
+    fn from(argument: DurabilityArgument) -> Self {
+        match argument {
+            DurabilityArgument::Fsync => Durability::Fsync,
+            DurabilityArgument::Interval => Durability::Interval,
+            DurabilityArgument::Written => Durability::Written,
+        }
+    }
+}
+
+/// `--compression`.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+#[allow(missing_docs, reason = "the codecs' names say it")]
+pub enum CompressionArgument {
+    None,
+    Gzip,
+    Snappy,
+    Lz4,
+    Zstd,
+}
+
+impl From<CompressionArgument> for Compression {
+    fn from(argument: CompressionArgument) -> Self {
+        match argument {
+            CompressionArgument::None => Compression::None,
+            CompressionArgument::Gzip => Compression::Gzip,
+            CompressionArgument::Snappy => Compression::Snappy,
+            CompressionArgument::Lz4 => Compression::Lz4,
+            CompressionArgument::Zstd => Compression::Zstd,
+        }
+    }
+}
+
+fn acks(text: &str) -> Result<Acks, String> {
+    match text {
+        "all" | "-1" => Ok(Acks::All),
+        _ => match i16::from_str(text) {
+            Ok(count) if count >= 0 => Ok(Acks::Count(count)),
+            _ => Err("expected all, or a number of replicas from 0 to 32767".to_owned()),
+        },
+    }
+}
+
+fn start(text: &str) -> Result<Start, String> {
+    match text {
+        "earliest" => Ok(Start::Earliest),
+        "latest" => Ok(Start::Latest),
+        _ if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            let offset = text
+                .parse()
+                .map_err(|_| format!("expected an offset up to {}", i64::MAX))?;
+            Ok(Start::Offset(Offset(offset)))
+        }
+        _ => match jiff::Timestamp::from_str(text) {
+            Ok(time) => Ok(Start::Timestamp(TimestampMs(ceil_ms(time)))),
+            Err(_) => Err(
+                "expected earliest, latest, an offset, or a time like 2013-07-04T00:00:00Z"
+                    .to_owned(),
+            ),
+        },
+    }
+}
+
+/// Whole milliseconds, rounded up: an event in the millisecond before the time asked for is not at or
+/// after it.
+fn ceil_ms(time: jiff::Timestamp) -> i64 {
+    let ms = time.as_millisecond();
+    let part_ns = time.as_nanosecond() - i128::from(ms) * 1_000_000;
+    if part_ns > 0 { ms + 1 } else { ms }
+}
+
+fn host_port(text: &str) -> Result<String, String> {
+    let expected = || "expected HOST:PORT, e.g. 127.0.0.1:7400".to_owned();
+    let (host, port) = text.trim().rsplit_once(':').ok_or_else(expected)?;
+    match port.parse::<u16>() {
+        Ok(1..) if !host.is_empty() => Ok(text.trim().to_owned()),
+        _ => Err(expected()),
+    }
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => {
+            Ok((key.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("expected KEY=VALUE, e.g. retention.ms=86400000".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(line: &str) -> Result<Command, clap::Error> {
+        Cli::try_parse_from(line.split_whitespace()).map(|cli| cli.command)
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn serve_takes_file_folder_and_settings() {
+        let Ok(Command::Serve(arguments)) =
+            parse("tackboard serve --config b.toml --data d --set a=1 --set b=2")
+        else {
+            panic!("serve")
+        };
+        let sources = arguments.sources();
+        assert_eq!(sources.file.as_deref(), Some("b.toml".as_ref()));
+        assert_eq!(sources.data_dir.as_deref(), Some("d".as_ref()));
+        assert_eq!(sources.sets, ["a=1", "b=2"]);
+    }
+
+    #[test]
+    fn acks_are_a_number_or_all() {
+        assert_eq!(acks("all"), Ok(Acks::All));
+        assert_eq!(acks("-1"), Ok(Acks::All));
+        assert_eq!(acks("0"), Ok(Acks::Count(0)));
+        for wrong in ["", "-2", "some", "40000", "1.5"] {
+            assert!(acks(wrong).is_err(), "{wrong}");
+        }
+        assert!(parse("tackboard produce flights --acks -1").is_ok());
+        assert!(parse("tackboard produce flights --acks many").is_err());
+    }
+
+    #[test]
+    fn a_start_is_a_word_an_offset_or_a_time() {
+        assert_eq!(start("earliest"), Ok(Start::Earliest));
+        assert_eq!(start("latest"), Ok(Start::Latest));
+        assert_eq!(start("42"), Ok(Start::Offset(Offset(42))));
+        assert_eq!(
+            start("2013-07-04T00:00:00Z"),
+            Ok(Start::Timestamp(TimestampMs(1_372_896_000_000)))
+        );
+        assert_eq!(
+            start("2013-07-04T02:00:00.0001+02:00"),
+            Ok(Start::Timestamp(TimestampMs(1_372_896_000_001)))
+        );
+        for wrong in [
+            "",
+            "-1",
+            "yesterday",
+            "2013-07-04",
+            "2013-07-04T00:00:00",
+            "99999999999999999999",
+        ] {
+            assert!(start(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn several_brokers_are_separated_by_commas() {
+        let Ok(Command::Consume(arguments)) =
+            parse("tackboard consume flights --broker a:1,b:2 --partition 0 --partition 3 --json")
+        else {
+            panic!("consume")
+        };
+        assert_eq!(arguments.client.broker, ["a:1", "b:2"]);
+        assert_eq!(arguments.partition, [0, 3]);
+        assert!(arguments.client.json);
+        for wrong in ["a", ":1", "a:0", "a:99999"] {
+            assert!(
+                parse(&format!("tackboard topic list --broker {wrong}")).is_err(),
+                "{wrong}"
+            );
+        }
+    }
+
+    #[test]
+    fn long_help_of_serve_lists_every_setting() {
+        let error = parse("tackboard serve --help").expect_err("help");
+        for setting in crate::config::settings::all() {
+            assert!(error.to_string().contains(setting.key), "{}", setting.key);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `tackboard check`.
+
+use serde_json::json;
+
+use crate::check::{self, Finding, Level};
+use crate::config;
+
+use super::arguments::CheckArguments;
+use super::failure::Failure;
+use super::output::{print, print_json};
+
+pub(super) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
+    let config = config::load(&arguments.serve.sources())?;
+    let findings = check::run(&config);
+    let level = check::worst(&findings);
+    if arguments.json {
+        print_json(&json!({ "ok": level < Level::Fault, "findings": findings }))?;
+    } else {
+        print(&format!(
+            "{}{}\n",
+            check::render(&findings),
+            verdict(&findings)
+        ))?;
+    }
+    if level == Level::Fault {
+        Err(Failure::Reported(1))
+    } else {
+        Ok(())
+    }
+}
+
+fn verdict(findings: &[Finding]) -> String {
+    let count = |level| {
+        findings
+            .iter()
+            .filter(|finding| finding.level == level)
+            .count()
+    };
+    let (faults, warnings) = (count(Level::Fault), count(Level::Warn));
+    match (faults, warnings) {
+        (0, 0) => "this machine can run the broker".to_owned(),
+        (0, _) => format!("this machine can run the broker, with {warnings} to improve"),
+        _ => format!("this machine cannot run the broker yet: {faults} to mend"),
+    }
+}

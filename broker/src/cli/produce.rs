@@ -1,0 +1,297 @@
+//! `tackboard produce`: lines of a file or of standard input, each an event.
+//!
+//! A line's bytes without the newline are the event's value. A line that cannot be read ends the command;
+//! what was sent before it is flushed and counted, so that one can go on from there.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
+use tackboard_client::{BatchReport, PartitionIndex, Producer, ProducerConfig, ProducerRecord};
+
+use crate::config::quantity::{approximate_size, separated};
+
+use super::arguments::ProduceArguments;
+use super::event_line::Fields;
+use super::failure::Failure;
+use super::output::{counted, is_drawable, note, print, print_json, rounded};
+use super::topic::client_config;
+
+/// A longer line is no event: no broker takes one.
+const LINE_BYTES_MAX: usize = 1 << 30;
+/// Progress moves on after so many lines.
+const LINES_PER_TICK: u64 = 512;
+
+pub(super) fn run(arguments: &ProduceArguments) -> Result<(), Failure> {
+    let input = open(arguments.file.as_deref())?;
+    let counts = Arc::new(Mutex::new(Acknowledged::default()));
+    let producer = connect(arguments, &counts)?;
+    let started = Instant::now();
+    let progress = progress();
+    let read = Sender {
+        arguments,
+        producer: &producer,
+        progress: &progress,
+        lines: 0,
+        bytes: 0,
+    };
+    let (sent, sending) = read.send_all(input);
+    let flushed = producer.close();
+    progress.finish_and_clear();
+    let acknowledged = counts.lock().expect("no report panics").clone();
+    let summary = Summary {
+        sent,
+        acknowledged,
+        seconds: started.elapsed().as_secs_f64(),
+    };
+    let outcome = sending.and(flushed.map_err(Failure::from));
+    match outcome {
+        Ok(()) => summary.print(arguments),
+        Err(failure) => Err(summary.explain(arguments, failure)),
+    }
+}
+
+fn open(file: Option<&Path>) -> Result<Box<dyn BufRead>, Failure> {
+    const BUFFER_BYTES: usize = 256 << 10;
+    match file {
+        Some(path) if path != Path::new("-") => {
+            let file = File::open(path).map_err(|error| {
+                Failure::Usage(format!(
+                    "cannot open {}: {error}\nnothing was sent",
+                    path.display()
+                ))
+            })?;
+            Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, file)))
+        }
+        _ => {
+            if io::stdin().is_terminal() {
+                note("every line is sent as an event; Ctrl-D ends");
+            }
+            Ok(Box::new(BufReader::with_capacity(
+                BUFFER_BYTES,
+                io::stdin(),
+            )))
+        }
+    }
+}
+
+fn connect(
+    arguments: &ProduceArguments,
+    counts: &Arc<Mutex<Acknowledged>>,
+) -> Result<Producer, Failure> {
+    let config = ProducerConfig {
+        client: client_config(),
+        acks: arguments.acks,
+        durability: arguments.durability.map(Into::into),
+        compression: arguments.compression.into(),
+        ..ProducerConfig::default()
+    };
+    let counts = counts.clone();
+    let report = move |report: BatchReport| {
+        counts.lock().expect("no report panics").add(&report);
+    };
+    let producer = Producer::connect_with_reports(&arguments.client.broker, config, report)?;
+    let partitions = producer.partition_count(&arguments.topic)?;
+    match arguments.partition {
+        Some(partition) if usize::try_from(partition).map_or(true, |index| index >= partitions) => {
+            Err(Failure::Usage(format!(
+                "topic {} has {}, numbered from 0; there is no partition {partition}\nnothing was sent",
+                arguments.topic,
+                counted(partitions as u64, "partition")
+            )))
+        }
+        _ => Ok(producer),
+    }
+}
+
+fn progress() -> ProgressBar {
+    if !is_drawable() {
+        return ProgressBar::hidden();
+    }
+    let style = ProgressStyle::with_template("{spinner} {human_pos} events  {per_sec}  {elapsed}");
+    ProgressBar::new_spinner()
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()))
+}
+
+/// What was handed to the producer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sent {
+    events: u64,
+    bytes: u64,
+}
+
+struct Sender<'a> {
+    arguments: &'a ProduceArguments,
+    producer: &'a Producer,
+    progress: &'a ProgressBar,
+    lines: u64,
+    bytes: u64,
+}
+
+impl Sender<'_> {
+    /// Sends line after line until the end or the first fault. What was sent counts in both cases.
+    fn send_all(mut self, mut input: Box<dyn BufRead>) -> (Sent, Result<(), Failure>) {
+        let result = self.send_lines(&mut *input);
+        (
+            Sent {
+                events: self.lines,
+                bytes: self.bytes,
+            },
+            result,
+        )
+    }
+
+    fn send_lines(&mut self, input: &mut dyn BufRead) -> Result<(), Failure> {
+        let fields = Fields {
+            key: self.arguments.key_field.as_deref(),
+            timestamp: self.arguments.timestamp_field.as_deref(),
+        };
+        let mut line = Vec::new();
+        loop {
+            let number = self.lines + 1;
+            if !read_line(input, &mut line, LINE_BYTES_MAX).map_err(|error| {
+                Failure::failed(format!("line {number} cannot be read: {error}"))
+            })? {
+                return Ok(());
+            }
+            let event = fields
+                .read(&line)
+                .map_err(|what| Failure::failed(format!("line {number} {what}")))?;
+            let record = ProducerRecord {
+                key: event.key.as_deref().map(str::as_bytes),
+                value: Some(&line),
+                timestamp: event.timestamp,
+                headers: &[],
+                partition: self.arguments.partition.map(PartitionIndex),
+            };
+            self.producer
+                .send(&self.arguments.topic, record)
+                .map_err(|error| {
+                    let text = Failure::from(error).to_string();
+                    Failure::failed(format!("line {number}: {text}"))
+                })?;
+            self.lines = number;
+            self.bytes += line.len() as u64;
+            if number.is_multiple_of(LINES_PER_TICK) {
+                self.progress.set_position(number);
+            }
+        }
+    }
+}
+
+/// Reads up to a newline, which is left out. False at the end of the input. A last line may lack its
+/// newline.
+fn read_line(input: &mut dyn BufRead, line: &mut Vec<u8>, bytes_max: usize) -> io::Result<bool> {
+    line.clear();
+    let read = input.take(bytes_max as u64 + 1).read_until(b'\n', line)?;
+    if line.last() == Some(&b'\n') {
+        line.pop();
+    }
+    if line.len() > bytes_max {
+        return Err(io::Error::other(format!(
+            "it is longer than {}",
+            approximate_size(bytes_max as u64)
+        )));
+    }
+    Ok(read > 0)
+}
+
+/// What the broker said, batch by batch.
+#[derive(Clone, Debug, Default)]
+struct Acknowledged {
+    events: u64,
+    failed: u64,
+}
+
+impl Acknowledged {
+    fn add(&mut self, report: &BatchReport) {
+        let events = u64::from(report.record_count);
+        match report.outcome {
+            Ok(_) => self.events += events,
+            Err(_) => self.failed += events,
+        }
+    }
+}
+
+struct Summary {
+    sent: Sent,
+    acknowledged: Acknowledged,
+    seconds: f64,
+}
+
+impl Summary {
+    fn print(&self, arguments: &ProduceArguments) -> Result<(), Failure> {
+        let rate = self.acknowledged.events as f64 / self.seconds.max(f64::MIN_POSITIVE);
+        if arguments.client.json {
+            return print_json(&json!({
+                "topic": arguments.topic,
+                "sent": self.sent.events,
+                "acknowledged": self.acknowledged.events,
+                "bytes": self.sent.bytes,
+                "seconds": self.seconds,
+            }));
+        }
+        print(&format!(
+            "{} to {}   {}   {:.2} s   {} events/s\n",
+            counted(self.acknowledged.events, "event"),
+            arguments.topic,
+            approximate_size(self.sent.bytes),
+            self.seconds,
+            separated(rounded(rate)),
+        ))
+    }
+
+    /// The failure, with what became of everything that was sent before.
+    fn explain(&self, arguments: &ProduceArguments, failure: Failure) -> Failure {
+        let Acknowledged { events, failed } = self.acknowledged;
+        let unknown = self.sent.events.saturating_sub(events + failed);
+        let mut text = format!(
+            "{failure}\n{} sent to {} before it, {} acknowledged",
+            counted(self.sent.events, "event"),
+            arguments.topic,
+            separated(events)
+        );
+        if failed > 0 {
+            text += &format!(", {} failed", separated(failed));
+        }
+        if unknown > 0 {
+            text += &format!(", {} without an answer", separated(unknown));
+        }
+        if events == self.sent.events && events > 0 {
+            text += &format!("; to go on, begin at line {}", events + 1);
+        }
+        Failure::failed(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &[u8], bytes_max: usize) -> io::Result<Vec<Vec<u8>>> {
+        let mut input = text;
+        let mut lines = Vec::new();
+        let mut line = Vec::new();
+        while read_line(&mut input, &mut line, bytes_max)? {
+            lines.push(line.clone());
+        }
+        Ok(lines)
+    }
+
+    #[test]
+    fn a_line_is_its_bytes_without_the_newline() {
+        let read = lines(b"one\n\n two \r\n\xff\nlast", 100).expect("reads");
+        assert_eq!(read, [&b"one"[..], b"", b" two \r", b"\xff", b"last"]);
+        assert!(lines(b"", 100).expect("reads").is_empty());
+    }
+
+    #[test]
+    fn a_line_beyond_the_bound_is_refused_before_it_is_kept() {
+        assert!(lines(b"1234\n", 4).is_ok());
+        assert!(lines(b"12345\n", 4).is_err());
+    }
+}
