@@ -11,4 +11,6 @@ pub mod embedded;
 #[cfg(test)]
 mod golden;
 pub mod native;
+pub mod serve;
 pub mod shard;
+pub mod signals;
