@@ -323,8 +323,11 @@ impl StartedCores {
         while got.len() < core_count {
             match reports.recv() {
                 Ok(report) => got.push(report),
-                // A core whose executor could not start says why when it is joined.
-                Err(_) => return Err(StartError::Core(first_failure(handles))),
+                // A core whose executor could not start says why when it is joined; the others wait for `go`.
+                Err(_) => {
+                    drop(go);
+                    return Err(StartError::Core(first_failure(handles)));
+                }
             }
         }
         Ok(StartedCores {

@@ -124,7 +124,9 @@ pub async fn run(core: Core, seed: Seed) -> bool {
     let ready = seed.ready.clone();
     let core_id = seed.core;
     match start(core, seed).await {
-        Ok(serving) => serving.serve().await,
+        Ok(Some(serving)) => serving.serve().await,
+        // Another core did not come up: nothing was served.
+        Ok(None) => false,
         Err(fault) => {
             let outcome = Err(format!(
                 "core {core_id}: the ledger could not be written: {fault}"
@@ -154,7 +156,8 @@ struct Stop {
     deadline: Cell<Option<Instant>>,
 }
 
-async fn start(core: Core, seed: Seed) -> Result<Serving, StorageFault> {
+/// Recovers, reports, and waits until every core has; `None` when one could not.
+async fn start(core: Core, seed: Seed) -> Result<Option<Serving>, StorageFault> {
     let queues = Queues::create();
     let index = usize::from(seed.core.0);
     let generation = seed.ledger_start.generation;
@@ -217,15 +220,18 @@ async fn start(core: Core, seed: Seed) -> Result<Serving, StorageFault> {
         core: core_id,
         outcome: Ok((recovered, faults)),
     });
+    drop(ready);
     // Nothing is accepted before every core can answer for its partitions.
-    let _ = go.recv_async().await;
-    Ok(Serving {
+    if go.recv_async().await.is_err() {
+        return Ok(None);
+    }
+    Ok(Some(Serving {
         shard,
         stop,
         listeners,
         drained_cores: drained,
         core_count,
-    })
+    }))
 }
 
 fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
@@ -283,11 +289,9 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         queues,
         connections: RefCell::default(),
         connection_count: Cell::new(0),
-        connection_left: Notify::new(),
         ledger_queue: RefCell::default(),
         ledger_wanted: Notify::new(),
         tick_wanted: Notify::new(),
-        drained: Notify::new(),
         stopping: Cell::new(false),
         reads: Reads(Rc::new(glommio::sync::Semaphore::new(
             READS_IN_FLIGHT_MAX as u64,
