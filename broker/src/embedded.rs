@@ -169,7 +169,7 @@ pub fn start(config: Config) -> Result<Handle, StartError> {
         handle.recovered.add(&recovered);
         handle.faults.extend(faults);
     }
-    handle.folder.forget_old_ledgers()?;
+    handle.folder.recovered()?;
     let control = handle.control.as_ref().expect("just set");
     for _ in 0..core_count {
         let _ = started.go.send(());
