@@ -88,7 +88,7 @@ fn check_machine(config: &Config) -> Result<Vec<Finding>, Failure> {
     for fault in faults {
         let _ = write!(text, "\n{}: {}", fault.name, fault.text);
         if let Some(remedy) = &fault.remedy {
-            let _ = write!(text, "\n  mend: {remedy}");
+            let _ = write!(text, "\n  {remedy}");
         }
     }
     Err(Failure::Usage(text))
