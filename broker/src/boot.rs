@@ -152,6 +152,11 @@ impl Folder {
         self.superblock.cluster_id
     }
 
+    /// Tells this folder from every other.
+    pub fn directory_id(&self) -> [u8; 16] {
+        self.superblock.directory_id
+    }
+
     /// Numbers this run, once it has begun: greater than that of every ledger that was read.
     pub fn generation(&self) -> u64 {
         self.superblock.broker_epoch
@@ -320,7 +325,7 @@ fn read_ledgers(paths: &DataPaths) -> Result<Ledgers, FolderError> {
         let name = names.keys().nth(error.ledger).cloned().unwrap_or_default();
         FolderError::Unreadable {
             path: paths.root().display().to_string(),
-            what: format!("ledger {name} cannot be read: {}", error.what),
+            what: format!("ledger {name} cannot be read: {}", error.error),
         }
     })?;
     Ok((image, files))
@@ -354,10 +359,4 @@ pub fn random_id() -> [u8; 16] {
     let mut id = [0; 16];
     getrandom::fill(&mut id).expect("the kernel gives random bytes");
     id
-}
-
-/// A random number.
-pub fn random_u64() -> u64 {
-    let id = random_id();
-    u64::from_le_bytes(id[..8].try_into().expect("eight bytes"))
 }

@@ -13,6 +13,7 @@ use std::{
 use tackboard_logic::{
     ledger::LedgerStart,
     metadata::{ClusterId, Endpoint, Image},
+    shard::interface::LedgerFile,
 };
 use tackboard_runtime::{
     CoreHandle, CoreSettings, InboxReceiver, InboxSender, Observer, Watchdog, inbox, net, spawn,
@@ -299,6 +300,7 @@ impl StartedCores {
                 core,
                 config: with.config.clone(),
                 paths: with.folder.paths.clone(),
+                directory_id: with.folder.directory_id(),
                 metrics: with.metrics.clone(),
                 image: with.image.clone(),
                 restart: with.folder.restart,
@@ -357,6 +359,8 @@ fn ledger_start(folder: &Folder, config: &Config, image: &Image, core: CoreId) -
     };
     LedgerStart {
         generation: folder.generation(),
+        // Every run has files of its own, so there is none that counts yet.
+        file: LedgerFile::A,
         logs: (folder.ledger.logs.iter())
             .filter(|(partition, _)| mine(partition))
             .map(|(partition, log)| (*partition, log.clone()))
