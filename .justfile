@@ -15,7 +15,8 @@ fix:
     cargo fmt --all
     cargo clippy --workspace --all-targets --fix --allow-dirty --allow-staged
     schema/regenerate
-    UPDATE_GOLDEN=1 cargo test --workspace --lib
+    UPDATE_GOLDEN=1 cargo test -p tackboard-broker --lib
+    UPDATE_GOLDEN=1 cargo test -p tackboard-schema --test docs
 
 # Only what needs neither a socket nor a disk: bytes and decisions.
 logic:
