@@ -28,11 +28,9 @@ struct Condition {
 impl Log {
     /// Appends a batch, or refuses it. True: the log has something to write.
     pub(crate) fn append(&mut self, append: &Append, cx: &mut Context<'_>) -> bool {
-        let acks = append
-            .acks
-            .unwrap_or(self.config.acks_default)
-            .at_least(self.config.acks_min);
-        let respond = acks != Acks::Count(0);
+        let asked = append.acks.unwrap_or(self.config.acks_default);
+        let acks = asked.at_least(self.config.acks_min);
+        let respond = asked != Acks::Count(0) || acks != Acks::Count(0);
         let durability = append.durability.map_or(self.config.durability, |asked| {
             asked.max(self.config.durability)
         });
@@ -40,7 +38,7 @@ impl Log {
             respond,
             durability,
         };
-        match self.admit(append, acks, cx) {
+        match self.admit(append, [asked, acks], cx) {
             Ok(Sequencing::Next) => {
                 let base = self.place(&append.header, append.payload, cx);
                 self.want(durability, cx);
@@ -77,7 +75,12 @@ impl Log {
     }
 
     /// Everything that can stand in the way of an append, cheapest first; nothing is changed.
-    fn admit(&self, append: &Append, acks: Acks, cx: &Context<'_>) -> Result<Sequencing, Refusal> {
+    fn admit(
+        &self,
+        append: &Append,
+        acks: [Acks; 2],
+        cx: &Context<'_>,
+    ) -> Result<Sequencing, Refusal> {
         let refuse = |code, detail| Err(Refusal { code, detail });
         match self.state {
             LogState::Open => {}
@@ -91,7 +94,10 @@ impl Log {
         if cx.admission.shutting_down {
             return refuse(ErrorCode::ShuttingDown, RefusalDetail::ShuttingDown);
         }
-        self.admit_acks(acks)?;
+        // What was asked for must make sense, and so must what the floor makes of it.
+        for acks in acks {
+            self.admit_acks(acks)?;
+        }
         self.admit_batch(&append.header)?;
         let sequencing = self.producers.check(&append.header)?;
         if let Sequencing::Duplicate { .. } = sequencing {

@@ -21,6 +21,7 @@ use std::collections::VecDeque;
 use tackboard_schema::{LeaderEpoch, Offset, TimestampMs, TopicPartition};
 
 use super::index::SparseIndex;
+use super::limits::PREALLOCATE_STEP_BYTES_MIN;
 use super::producers::ProducerTable;
 use crate::ledger::LedgerLog;
 use crate::shard::interface::{LogConfig, SegmentBase, StorageFault};
@@ -240,12 +241,15 @@ impl Recovery {
             Some(FileWork::Remove { segment }) => RecoveryStep::Remove { segment: *segment },
             Some(FileWork::Create { segment }) => RecoveryStep::CreateSegment {
                 segment: *segment,
-                preallocate: super::limits::PREALLOCATE_STEP_BYTES_MIN
-                    .min(self.config.segment_bytes),
+                preallocate: self.first_preallocation(),
             },
             Some(FileWork::Sync { segment }) => RecoveryStep::Sync { segment: *segment },
             None => self.next_read(),
         }
+    }
+
+    fn first_preallocation(&self) -> u64 {
+        PREALLOCATE_STEP_BYTES_MIN.min(self.config.segment_bytes)
     }
 
     /// The outcome of a step that is no read.

@@ -197,6 +197,10 @@ impl SegmentScan {
         }
         match self.behind_damage(bytes, is_last) {
             Resume::At(boundary) => {
+                if let Some(producers) = &mut sink.producers {
+                    // Whoever had batches in there goes on behind them: nobody is remembered.
+                    **producers = ProducerTable::new();
+                }
                 sink.damaged.push(DamagedRange {
                     from: self.expected,
                     to: boundary.offset,

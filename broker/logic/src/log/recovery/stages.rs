@@ -331,7 +331,10 @@ impl Recovery {
         if complete {
             found.producers = (at >= covered).then(|| self.snapshot(scan.expected));
         } else if damaged {
-            // Whatever follows is out of reach; the file stays as it is.
+            // Whatever follows is out of reach; the file stays as it is. Producers had batches in there.
+            if at >= covered {
+                self.producers = ProducerTable::new();
+            }
             let to = next_base.unwrap_or(self.proven());
             self.damaged.push(DamagedRange {
                 from: scan.expected,
@@ -351,7 +354,7 @@ impl Recovery {
             self.work.push_back(FileWork::Create {
                 segment: SegmentBase(goes_on),
             });
-            self.segments.push(empty_segment(goes_on));
+            self.segments.push(self.empty_segment(goes_on));
         }
         self.stage = Stage::Segments {
             at: at + 1,
@@ -417,7 +420,7 @@ impl Recovery {
             self.work.push_back(FileWork::Create {
                 segment: SegmentBase(base),
             });
-            self.segments.push(empty_segment(base));
+            self.segments.push(self.empty_segment(base));
         }
         let first = self.segments[0].base.0;
         if first > start && self.ledger.durable.is_some() && self.damaged.is_empty() {
@@ -460,19 +463,20 @@ impl Recovery {
             segments,
         }
     }
-}
 
-fn empty_segment(base: Offset) -> RecoveredSegment {
-    RecoveredSegment {
-        base: SegmentBase(base),
-        next_offset: base,
-        size_bytes: 0,
-        file_bytes: 0,
-        index: SparseIndex::default(),
-        max_timestamp: TimestampMs(i64::MIN),
-        first_append: None,
-        last_append: None,
-        indexed: false,
-        producers: None,
+    /// A segment that is to be created: preallocated as [`RecoveryStep::CreateSegment`] says.
+    fn empty_segment(&self, base: Offset) -> RecoveredSegment {
+        RecoveredSegment {
+            base: SegmentBase(base),
+            next_offset: base,
+            size_bytes: 0,
+            file_bytes: self.first_preallocation(),
+            index: SparseIndex::default(),
+            max_timestamp: TimestampMs(i64::MIN),
+            first_append: None,
+            last_append: None,
+            indexed: false,
+            producers: None,
+        }
     }
 }
