@@ -53,7 +53,10 @@ pub fn run(arguments: &ServeArguments, signals: Signals) -> Result<ExitCode, Fai
     let serving = Arc::new(AtomicBool::new(false));
     wait_for_signals(signals, stop.clone(), serving.clone());
     say(&before_start(&config));
-    let handle = embedded::start(config).map_err(|error| Failure::failed(error.to_string()))?;
+    let handle = embedded::start(config).map_err(|error| {
+        // What to do next stands behind the first semicolon.
+        Failure::failed(error.to_string().replacen("; ", "\n", 1))
+    })?;
     serving.store(true, Ordering::Release);
     for warning in &warnings {
         warn(
