@@ -122,15 +122,7 @@ fn part(
             ));
             earliest
         }
-        Start::Offset(offset) => {
-            if offset > end {
-                note(&format!(
-                    "offset {offset} of {}-{partition} is not reached yet; it ends before {end}",
-                    arguments.topic
-                ));
-            }
-            offset
-        }
+        Start::Offset(offset) => offset,
     };
     // An offset beyond the end cannot be asked for yet: what comes before it is read and left out.
     let position = from.min(end);

@@ -10,17 +10,15 @@ use super::settings::{self, Kind, SECTIONS, Setting};
 /// Width of comment lines in the rendered file.
 const COMMENT_WIDTH: usize = 98;
 
-/// A row of the table of topic settings, which lives elsewhere (see the module doc of `config`).
+/// A row of a table of topic settings, which live elsewhere (see the module doc of `config`).
 #[derive(Clone, Copy, Debug)]
-pub struct TopicSettingRow<'a> {
+pub struct TopicSettingRow {
     /// The key, as given to `topic create --config`.
-    pub key: &'a str,
+    pub key: &'static str,
     /// What values are allowed.
-    pub allowed: &'a str,
-    /// The broker's setting, or the value, that holds without it.
-    pub default_from: &'a str,
-    /// What it does.
-    pub text: &'a str,
+    pub allowed: &'static str,
+    /// What it does, and what holds without it.
+    pub text: &'static str,
 }
 
 /// A configuration file with every setting at its default.
@@ -55,7 +53,7 @@ pub fn file() -> String {
 }
 
 /// The documentation page, `docs/configuration.md`.
-pub fn page(topic_settings: &[TopicSettingRow<'_>]) -> String {
+pub fn page(topic_settings: &[TopicSettingRow]) -> String {
     let mut out = String::from(PAGE_START);
     for section in SECTIONS {
         let _ = write!(out, "\n## {}\n", section.title);
@@ -68,11 +66,7 @@ pub fn page(topic_settings: &[TopicSettingRow<'_>]) -> String {
     }
     out.push_str(TOPIC_START);
     for row in topic_settings {
-        let _ = writeln!(
-            out,
-            "| `{}` | {} | `{}` | {} |",
-            row.key, row.allowed, row.default_from, row.text
-        );
+        let _ = writeln!(out, "| `{}` | {} | {} |", row.key, row.allowed, row.text);
     }
     out
 }
@@ -100,10 +94,8 @@ const TOPIC_START: &str = "
 Set when a topic is created: `tackboard topic create NAME --config KEY=VALUE`. What a topic does not set it takes
 from the broker's setting, also when that changes later.
 
-Values are plain numbers of milliseconds and bytes, as in Kafka; the command line also takes `\"7 d\"` and `\"128 MiB\"`.
-
-| key | allowed | without it | what it does |
-|---|---|---|---|
+| key | allowed | what it does |
+|---|---|---|
 ";
 
 /// One setting, as `tackboard config explain KEY` prints it.

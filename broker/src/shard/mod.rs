@@ -59,9 +59,11 @@ pub struct Shard {
     queues: Queues,
     connections: RefCell<Slab<Rc<Connection>>>,
     connection_count: Cell<usize>,
+    connection_left: Notify,
     ledger_queue: RefCell<VecDeque<Launch>>,
     ledger_wanted: Notify,
     tick_wanted: Notify,
+    drained: Notify,
     stopping: Cell<bool>,
     reads: Reads,
     trash: RefCell<Vec<(std::time::Instant, PathBuf)>>,
@@ -112,6 +114,9 @@ impl Shard {
             state.end_turn();
             if state.machine.next_deadline_us().is_some() {
                 self.tick_wanted.notify();
+            }
+            if state.drained {
+                self.drained.notify();
             }
             (result, std::mem::take(&mut state.launches))
         };
@@ -180,6 +185,7 @@ impl Shard {
     pub fn connection_closed(&self, place: Key) {
         self.connections.borrow_mut().remove(place);
         self.count_connections(-1);
+        self.connection_left.notify();
     }
 
     fn count_connections(&self, change: isize) {

@@ -185,10 +185,10 @@ fn plan(matches: &ArgMatches, verify: bool, faults: &mut SettingFaults) -> Plan 
         } else {
             matches.get_one::<String>(setting.name).cloned()
         };
-        if let Some(value) = value {
-            if (setting.apply)(&mut plan, &value).is_none() {
-                faults.add(format!("--{}", setting.name), value, setting.allowed);
-            }
+        if let Some(value) = value
+            && (setting.apply)(&mut plan, &value).is_none()
+        {
+            faults.add(format!("--{}", setting.name), value, setting.allowed);
         }
     }
     // Contradictions are worth telling only between values that are good by themselves.

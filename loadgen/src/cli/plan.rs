@@ -233,10 +233,10 @@ impl Plan {
                 }
             }
         }
-        if let Some(topic) = &self.topic {
-            if let Err(why) = tackboard_schema::validate_topic_name(topic) {
-                faults.add("topic", topic.clone(), why);
-            }
+        if let Some(topic) = &self.topic
+            && let Err(why) = tackboard_schema::validate_topic_name(topic)
+        {
+            faults.add("topic", topic.clone(), why);
         }
         if self
             .producers

@@ -41,7 +41,7 @@ impl FileSystem {
         }
         // SAFETY: the call succeeded, so it filled the structure.
         let stat = unsafe { stat.assume_init() };
-        let magic = stat.f_type as i64;
+        let magic = stat.f_type;
         let known = KNOWN.iter().find(|(number, ..)| *number == magic);
         Ok(Self {
             name: known.map_or_else(
@@ -49,7 +49,7 @@ impl FileSystem {
                 |(_, name, _)| (*name).to_owned(),
             ),
             in_memory: known.is_some_and(|(.., in_memory)| *in_memory),
-            free_bytes: stat.f_bavail as u64 * stat.f_bsize as u64,
+            free_bytes: stat.f_bavail * stat.f_bsize as u64,
         })
     }
 }

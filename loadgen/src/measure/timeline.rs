@@ -13,6 +13,8 @@ pub struct Interval {
     pub produce_p99_ms: f64,
     /// The same from due to read.
     pub end_to_end_p99_ms: f64,
+    /// The most that an event was handed over late in it, ms; in open loop.
+    pub lag_max_ms: f64,
 }
 
 /// All intervals of a stage, in order. Bounded: neighbours merge in pairs when there are too many.
@@ -50,6 +52,7 @@ fn merged(a: Interval, b: Interval) -> Interval {
         read_per_second: (a.read_per_second + b.read_per_second) / 2.0,
         produce_p99_ms: a.produce_p99_ms.max(b.produce_p99_ms),
         end_to_end_p99_ms: a.end_to_end_p99_ms.max(b.end_to_end_p99_ms),
+        lag_max_ms: a.lag_max_ms.max(b.lag_max_ms),
     }
 }
 

@@ -68,9 +68,6 @@ pub struct PartitionChecker {
     last_line_of_key: AHashMap<u32, u32>,
     /// The first keys of a synthetic run are known to belong here or not: 0 unknown, 1 here, 2 elsewhere.
     key_home: Vec<u8>,
-    /// Events checked, of this run.
-    checked: u64,
-    value_bytes: u64,
 }
 
 /// Home of synthetic keys is remembered for this many keys.
@@ -95,8 +92,6 @@ impl PartitionChecker {
             next_offset: None,
             last_line_of_key: AHashMap::new(),
             key_home: vec![0; key_count as usize],
-            checked: 0,
-            value_bytes: 0,
             expected,
         }
     }
@@ -109,16 +104,6 @@ impl PartitionChecker {
     /// What was read of each producer's events.
     pub fn logs(&self) -> &[ReadLog] {
         &self.logs
-    }
-
-    /// Events of this run that were read, repeated ones included.
-    pub fn checked(&self) -> u64 {
-        self.checked
-    }
-
-    /// Bytes of their values.
-    pub fn value_bytes(&self) -> u64 {
-        self.value_bytes
     }
 
     /// Faults found while reading.
@@ -135,10 +120,10 @@ impl PartitionChecker {
     /// Checks one event. Returns its stamp if it is an event of this run.
     #[inline]
     pub fn check(&mut self, seen: Seen<'_>) -> Option<Stamp> {
-        if let Some(expected) = self.next_offset.replace(seen.offset + 1) {
-            if expected != seen.offset {
-                self.fault(Fault::OffsetGap { expected }, seen.offset, None);
-            }
+        if let Some(expected) = self.next_offset.replace(seen.offset + 1)
+            && expected != seen.offset
+        {
+            self.fault(Fault::OffsetGap { expected }, seen.offset, None);
         }
         let stamp = match self.identify(&seen) {
             Ok(Some(stamp)) => stamp,
@@ -148,8 +133,6 @@ impl PartitionChecker {
                 return None;
             }
         };
-        self.checked += 1;
-        self.value_bytes += u64::from(stamp.length);
         match self.logs[usize::from(stamp.producer)].arrive(stamp.sequence, seen.offset) {
             Arrival::Next | Arrival::Ahead { .. } => self.check_key_order(&stamp, seen.offset),
             Arrival::Late { after } => {

@@ -87,7 +87,7 @@ impl Verdict {
             for missed in earlier
                 .missing()
                 .within(gap.clone())
-                .chain([gap.end..gap.end])
+                .chain(std::iter::once(gap.end..gap.end))
             {
                 if at < missed.start {
                     self.fault(

@@ -23,11 +23,13 @@ impl RangeSet {
     }
 
     /// The ranges, in order.
+    #[cfg(test)]
     pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.ranges.iter().map(|(&start, &end)| start..end)
     }
 
     /// Whether the number is in the set.
+    #[cfg(test)]
     pub fn contains(&self, number: u64) -> bool {
         self.ranges
             .range(..=number)
@@ -93,6 +95,7 @@ impl RangeSet {
 }
 
 #[cfg(test)]
+#[allow(clippy::single_range_in_vec_init)]
 mod tests {
     use super::*;
 

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ahash::AHashMap;
 use anyhow::{Context, Result, bail};
@@ -94,7 +94,7 @@ impl Input {
     fn index(name: String, text: Vec<u8>, fields: &Fields) -> Result<Self> {
         let mut lines = Vec::new();
         let mut keys = Vec::new();
-        let mut key_numbers = AHashMap::new();
+        let mut key_numbers = AHashMap::<Box<[u8]>, u32>::new();
         let mut start = 0;
         for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
             let at = start;
@@ -114,12 +114,15 @@ impl Input {
             let (key, timestamp_ms) = pick(line, fields).with_context(place)?;
             let key = match key {
                 None => Line::NO_KEY,
-                Some(key) => *key_numbers
-                    .entry(key)
-                    .or_insert_with_key(|key: &Box<[u8]>| {
+                Some(key) => match key_numbers.get(&key) {
+                    Some(&number) => number,
+                    None => {
+                        let number = keys.len() as u32;
                         keys.push(key.clone());
-                        (keys.len() - 1) as u32
-                    }),
+                        key_numbers.insert(key, number);
+                        number
+                    }
+                },
             };
             lines.push(Line {
                 start: at,
@@ -206,15 +209,6 @@ impl std::fmt::Debug for Input {
             .field("lines", &self.lines.len())
             .finish_non_exhaustive()
     }
-}
-
-/// Where an input comes from.
-#[derive(Clone, Debug, PartialEq)]
-pub enum InputSource {
-    /// The sample that is compiled in.
-    Sample,
-    /// A file.
-    File(PathBuf),
 }
 
 /// Key and time of one line.

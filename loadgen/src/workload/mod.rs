@@ -10,3 +10,4 @@ pub mod keys;
 pub mod rng;
 pub mod schedule;
 pub mod size;
+pub mod spread;

@@ -26,14 +26,6 @@ impl Pace {
     pub fn is_open_loop(&self) -> bool {
         !matches!(self, Self::AsFast)
     }
-
-    /// The rate that was asked for, in events a second, where one was.
-    pub fn events_per_second(&self) -> Option<f64> {
-        match *self {
-            Self::Constant(rate) | Self::Poisson(rate) => Some(rate),
-            Self::AsFast | Self::Timestamps(_) => None,
-        }
-    }
 }
 
 /// The due times of one producer's events.
@@ -95,13 +87,8 @@ impl Schedule {
         self.next_ns
     }
 
-    /// Takes the next event if it is due at `now_ns`, and returns the time at which it was due.
-    pub fn take_due(&mut self, now_ns: u64) -> Option<u64> {
-        (self.next_ns <= now_ns).then(|| self.take())
-    }
-
-    /// Takes the next event.
-    fn take(&mut self) -> u64 {
+    /// Takes the next event, and returns the time at which it is due.
+    pub fn take(&mut self) -> u64 {
         let due_ns = self.next_ns;
         self.count += 1;
         self.next_ns = match &mut self.kind {
@@ -133,8 +120,12 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
+    fn take_due(schedule: &mut Schedule, now_ns: u64) -> Option<u64> {
+        (schedule.next_ns() <= now_ns).then(|| schedule.take())
+    }
+
     fn due_within(mut schedule: Schedule, until_ns: u64) -> Vec<u64> {
-        std::iter::from_fn(|| schedule.take_due(until_ns)).collect()
+        std::iter::from_fn(|| take_due(&mut schedule, until_ns)).collect()
     }
 
     #[test]
@@ -163,11 +154,11 @@ mod tests {
     #[test]
     fn nothing_is_due_early_and_a_late_caller_gets_the_intended_times() {
         let mut schedule = Schedule::constant(1000.0, 0, 1);
-        assert_eq!(schedule.take_due(0), Some(0));
-        assert_eq!(schedule.take_due(999_999), None);
+        assert_eq!(take_due(&mut schedule, 0), Some(0));
+        assert_eq!(take_due(&mut schedule, 999_999), None);
         assert_eq!(schedule.next_ns(), 1_000_000);
         // After a stall of 10 ms ten events are due, each with its own intended time.
-        let late = std::iter::from_fn(|| schedule.take_due(10_000_000)).collect::<Vec<_>>();
+        let late = std::iter::from_fn(|| take_due(&mut schedule, 10_000_000)).collect::<Vec<_>>();
         assert_eq!(late, (1..=10).map(|n| n * 1_000_000).collect::<Vec<_>>());
     }
 

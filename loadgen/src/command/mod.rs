@@ -1,0 +1,120 @@
+//! The three things that the load generator does, each from its settings to an exit code.
+
+pub mod canonical;
+pub mod run;
+pub mod verify;
+
+use anyhow::{Context, Result};
+
+use crate::cli::fault::SettingFaults;
+use crate::drive::broker::Broker;
+use crate::drive::core::LoadCores;
+use crate::machine::interrupt::{EXIT_INTERRUPTED, Interrupt};
+use crate::machine::{checkout, host};
+use crate::measure::process::memory_bytes_max;
+use crate::report::json::{Part, object};
+use crate::report::results::{RunResult, Setting, StageResult};
+use crate::report::save;
+use crate::report::screen::Screen;
+
+/// What every command is given.
+pub struct Session {
+    /// Whether it is time to stop.
+    pub interrupt: Interrupt,
+    /// One JSON object on standard output and nothing else.
+    pub json: bool,
+}
+
+/// How a command ended.
+pub enum Ending {
+    /// Everything held.
+    Good,
+    /// Something did not.
+    Bad,
+    /// The settings, or what they name, can't be used here.
+    Unusable(String),
+}
+
+/// Starts the load cores on these CPUs, or on all that may be used.
+fn load_cores(cpus: Option<&[usize]>) -> Result<LoadCores> {
+    let usable = host::usable_cpus();
+    LoadCores::start(cpus.unwrap_or(&usable)).context("the load cores could not be started")
+}
+
+/// CPUs that do not exist here.
+fn check_cpus(field: &str, cpus: Option<&[usize]>, faults: &mut SettingFaults) {
+    let usable = host::usable_cpus();
+    let unknown = cpus
+        .unwrap_or_default()
+        .iter()
+        .filter(|cpu| !usable.contains(cpu))
+        .collect::<Vec<_>>();
+    if !unknown.is_empty() {
+        faults.add(
+            field,
+            format!("{cpus:?}", cpus = cpus.unwrap_or_default()),
+            format!("CPUs out of {usable:?}"),
+        );
+    }
+}
+
+/// Where and on what this takes place.
+fn setting(broker: &Broker) -> Setting {
+    Setting {
+        host: host::Host::read(),
+        broker: broker.description(),
+        storage: broker.storage(),
+        commit: checkout::root().and_then(|root| checkout::commit(&root)),
+        started_at: jiff::Timestamp::now().to_string(),
+    }
+}
+
+/// Shows and saves what came of it, and says how it ended.
+fn finish(
+    session: &Session,
+    screen: &mut Screen,
+    (setting, stages): (Setting, Vec<StageResult>),
+    parts: &[Part],
+    out: Option<&std::path::Path>,
+) -> Result<RunResult> {
+    let result = RunResult {
+        setting,
+        verdict: RunResult::verdict_of(&stages),
+        stages,
+        memory_bytes_max: memory_bytes_max(),
+        interrupted: session.interrupt.raised(),
+    };
+    // An interrupted run is not worth keeping, and whoever stopped it wants nothing left behind.
+    let saved = match save::folder(out).filter(|_| !result.interrupted) {
+        Some(folder) => Some(save::save(&folder, &result, parts)?),
+        None => None,
+    };
+    screen.closing(&result, saved.as_deref());
+    if session.json {
+        print_json(&result, parts);
+    }
+    Ok(result)
+}
+
+fn print_json(result: &RunResult, parts: &[Part]) {
+    use std::io::Write;
+    // Somebody who closes the pipe early wants no more.
+    let _ = writeln!(std::io::stdout(), "{}", object(result, parts));
+}
+
+/// The exit code of a command.
+pub fn exit_code(session: &Session, ending: &Result<Ending>) -> i32 {
+    match ending {
+        _ if session.interrupt.raised() => EXIT_INTERRUPTED,
+        Ok(Ending::Good) => 0,
+        Ok(Ending::Bad) => 1,
+        Ok(Ending::Unusable(why)) => {
+            eprintln!("error  {why}");
+            2
+        }
+        Err(error) => {
+            eprintln!("error  {error:#}");
+            1
+        }
+    }
+}

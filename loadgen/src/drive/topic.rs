@@ -1,0 +1,168 @@
+//! Topics as a stage needs them: made, measured, removed. Calls are repeated while the broker is away.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use tackboard_client::{
+    Admin, ClientConfig, Error, ErrorCode, NewTopic, OffsetQuery, PartitionIndex,
+};
+
+use super::spec::Topic;
+use crate::machine::interrupt::Interrupt;
+
+/// Longest time that one call waits, so that an interruption is noticed.
+const CALL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Time between two tries.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Asks a broker about topics.
+pub struct Topics<'a> {
+    brokers: Vec<String>,
+    give_up: Duration,
+    interrupt: &'a Interrupt,
+    admin: Option<Admin>,
+}
+
+impl<'a> Topics<'a> {
+    /// Asks one of these brokers, for so long if it does not answer.
+    pub fn new(brokers: Vec<String>, give_up: Duration, interrupt: &'a Interrupt) -> Self {
+        Self {
+            brokers,
+            give_up,
+            interrupt,
+            admin: None,
+        }
+    }
+
+    /// Makes a topic with a fresh name, or with this name unless it exists.
+    pub fn make(&mut self, name: Option<&str>, partitions: i32) -> Result<Topic> {
+        let (name, mut is_ours) = match name {
+            Some(name) => (name.to_owned(), false),
+            None => (fresh_name()?, true),
+        };
+        let new = NewTopic::new(&name).partitions(partitions);
+        let created = self.call(false, |admin| match admin.create_topic(&new) {
+            Ok(created) => Ok(Some(created.partitions)),
+            Err(error) if error.code() == Some(ErrorCode::TopicAlreadyExists) => Ok(None),
+            Err(error) => Err(error),
+        })?;
+        let partitions = match created {
+            Some(partitions) => {
+                is_ours = true;
+                partitions
+            }
+            None => self.call(false, |admin| {
+                Ok(admin.describe_topic(&name)?.partitions.len() as i32)
+            })?,
+        };
+        let mut topic = Topic {
+            name,
+            partitions,
+            start_offsets: Vec::new(),
+            is_ours,
+        };
+        topic.start_offsets = self.ends(&topic)?;
+        Ok(topic)
+    }
+
+    /// A topic that must exist; reading begins at its first event.
+    pub fn existing(&mut self, name: &str) -> Result<Topic> {
+        let partitions = self.call(false, |admin| {
+            Ok(admin.describe_topic(name)?.partitions.len() as i32)
+        })?;
+        let mut topic = Topic {
+            name: name.to_owned(),
+            partitions,
+            start_offsets: Vec::new(),
+            is_ours: false,
+        };
+        topic.start_offsets = self.offsets(&topic, OffsetQuery::Earliest)?;
+        Ok(topic)
+    }
+
+    /// Where each partition ends now.
+    pub fn ends(&mut self, topic: &Topic) -> Result<Vec<i64>> {
+        self.offsets(topic, OffsetQuery::Latest)
+    }
+
+    fn offsets(&mut self, topic: &Topic, query: OffsetQuery) -> Result<Vec<i64>> {
+        let queries = (0..topic.partitions)
+            .map(|index| (&*topic.name, PartitionIndex(index), query))
+            .collect::<Vec<_>>();
+        let listed = self.call(true, |admin| admin.list_offsets(&queries))?;
+        let mut offsets = vec![0; topic.partitions as usize];
+        for listed in listed {
+            if let (Some(offset), Some(slot)) =
+                (listed.offset, offsets.get_mut(listed.partition.0 as usize))
+            {
+                *slot = offset.0;
+            }
+        }
+        Ok(offsets)
+    }
+
+    /// Removes a topic; not worth waiting for.
+    pub fn remove(&mut self, topic: &Topic) -> Result<()> {
+        self.give_up = CALL_TIMEOUT;
+        self.call(true, |admin| match admin.delete_topic(&topic.name) {
+            Err(error) if error.code() == Some(ErrorCode::UnknownTopicOrPartition) => Ok(()),
+            other => other,
+        })
+    }
+
+    /// Calls until it works, or until it makes no sense to. What the broker refuses is not asked again, unless the topic
+    /// is known to exist and it may just have been started.
+    fn call<T>(
+        &mut self,
+        exists: bool,
+        mut ask: impl FnMut(&mut Admin) -> tackboard_client::Result<T>,
+    ) -> Result<T> {
+        let begun = Instant::now();
+        loop {
+            let answer = self.admin().and_then(&mut ask);
+            let error = match answer {
+                Ok(answer) => return Ok(answer),
+                Err(error) => error,
+            };
+            let is_refusal = error
+                .code()
+                .is_some_and(|code| !code.retriable() && !exists);
+            if is_refusal
+                || matches!(error, Error::Setting { .. })
+                || begun.elapsed() >= self.give_up
+            {
+                return Err(error.into());
+            }
+            if self.interrupt.raised() {
+                bail!("interrupted while waiting for the broker: {error}");
+            }
+            self.admin = None;
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn admin(&mut self) -> tackboard_client::Result<&mut Admin> {
+        if self.admin.is_none() {
+            let config = ClientConfig {
+                client_id: "tackboard-loadgen".into(),
+                call_timeout: CALL_TIMEOUT,
+                ..ClientConfig::default()
+            };
+            self.admin = Some(Admin::connect(&self.brokers, config)?);
+        }
+        Ok(self.admin.as_mut().expect("it was just made"))
+    }
+}
+
+fn fresh_name() -> Result<String> {
+    let mut random = [0; 6];
+    getrandom::fill(&mut random).map_err(|error| std::io::Error::other(error.to_string()))?;
+    Ok(format!(
+        "loadgen-{}",
+        random
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    ))
+}
