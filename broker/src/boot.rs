@@ -85,6 +85,8 @@ pub struct Folder {
     _lock: File,
     /// As it now stands on the medium.
     superblock: Superblock,
+    /// Of the machine as it runs now.
+    boot_id: [u8; 16],
     /// How the last process ended.
     pub restart: RestartClass,
     /// What its ledgers prove.
@@ -134,21 +136,25 @@ impl Folder {
         };
         let (ledger, old_ledgers) = read_ledgers(&paths)?;
         empty(&paths.trash());
-        let mut folder = Folder {
+        Ok(Folder {
             paths,
             _lock: lock,
             superblock,
+            boot_id,
             restart,
             ledger,
             old_ledgers,
-        };
-        folder.superblock.boot_id = boot_id;
-        Ok(folder)
+        })
     }
 
     /// The cluster that the broker belongs to.
     pub fn cluster_id(&self) -> [u8; 16] {
         self.superblock.cluster_id
+    }
+
+    /// Tells this folder from every other.
+    pub fn directory_id(&self) -> [u8; 16] {
+        self.superblock.directory_id
     }
 
     /// Numbers this run, once it has begun: greater than that of every ledger that was read.
@@ -158,11 +164,28 @@ impl Folder {
 
     /// Puts on the medium that a run has begun: from here on the folder is not clean.
     ///
+    /// The boot id of the last run stays until recovery is done: a start that is killed on the way must find again that
+    /// the machine had crashed.
+    ///
     /// # Errors
     /// What the system said.
     pub fn begin_run(&mut self) -> Result<(), FolderError> {
         self.superblock.broker_epoch = self.superblock.broker_epoch.max(self.ledger.generation) + 1;
         self.write_superblock(false)
+    }
+
+    /// Puts on the medium that every log was recovered in this boot of the machine, and removes the ledgers of earlier
+    /// runs: those of this run are on the medium.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn recovered(&mut self) -> Result<(), FolderError> {
+        self.superblock.boot_id = self.boot_id;
+        self.write_superblock(false)?;
+        for path in self.old_ledgers.drain(..) {
+            std::fs::remove_file(&path).map_err(fault("remove", &path))?;
+        }
+        Ok(())
     }
 
     /// Puts on the medium that everything was synced.
@@ -188,17 +211,6 @@ impl Folder {
             File::open(self.paths.root())?.sync_all()
         };
         write().map_err(fault("write", &path))
-    }
-
-    /// Removes the ledgers of earlier runs, once those of this run are on the medium.
-    ///
-    /// # Errors
-    /// What the system said.
-    pub fn forget_old_ledgers(&mut self) -> Result<(), FolderError> {
-        for path in self.old_ledgers.drain(..) {
-            std::fs::remove_file(&path).map_err(fault("remove", &path))?;
-        }
-        Ok(())
     }
 }
 
@@ -313,7 +325,7 @@ fn read_ledgers(paths: &DataPaths) -> Result<Ledgers, FolderError> {
         let name = names.keys().nth(error.ledger).cloned().unwrap_or_default();
         FolderError::Unreadable {
             path: paths.root().display().to_string(),
-            what: format!("ledger {name} cannot be read: {}", error.what),
+            what: format!("ledger {name} cannot be read: {}", error.error),
         }
     })?;
     Ok((image, files))
@@ -347,10 +359,4 @@ pub fn random_id() -> [u8; 16] {
     let mut id = [0; 16];
     getrandom::fill(&mut id).expect("the kernel gives random bytes");
     id
-}
-
-/// A random number.
-pub fn random_u64() -> u64 {
-    let id = random_id();
-    u64::from_le_bytes(id[..8].try_into().expect("eight bytes"))
 }

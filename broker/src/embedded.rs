@@ -13,6 +13,7 @@ use std::{
 use tackboard_logic::{
     ledger::LedgerStart,
     metadata::{ClusterId, Endpoint, Image},
+    shard::interface::LedgerFile,
 };
 use tackboard_runtime::{
     CoreHandle, CoreSettings, InboxReceiver, InboxSender, Observer, Watchdog, inbox, net, spawn,
@@ -169,7 +170,7 @@ pub fn start(config: Config) -> Result<Handle, StartError> {
         handle.recovered.add(&recovered);
         handle.faults.extend(faults);
     }
-    handle.folder.forget_old_ledgers()?;
+    handle.folder.recovered()?;
     let control = handle.control.as_ref().expect("just set");
     for _ in 0..core_count {
         let _ = started.go.send(());
@@ -299,6 +300,7 @@ impl StartedCores {
                 core,
                 config: with.config.clone(),
                 paths: with.folder.paths.clone(),
+                directory_id: with.folder.directory_id(),
                 metrics: with.metrics.clone(),
                 image: with.image.clone(),
                 restart: with.folder.restart,
@@ -323,8 +325,11 @@ impl StartedCores {
         while got.len() < core_count {
             match reports.recv() {
                 Ok(report) => got.push(report),
-                // A core whose executor could not start says why when it is joined.
-                Err(_) => return Err(StartError::Core(first_failure(handles))),
+                // A core whose executor could not start says why when it is joined; the others wait for `go`.
+                Err(_) => {
+                    drop(go);
+                    return Err(StartError::Core(first_failure(handles)));
+                }
             }
         }
         Ok(StartedCores {
@@ -354,6 +359,8 @@ fn ledger_start(folder: &Folder, config: &Config, image: &Image, core: CoreId) -
     };
     LedgerStart {
         generation: folder.generation(),
+        // Every run has files of its own, so there is none that counts yet.
+        file: LedgerFile::A,
         logs: (folder.ledger.logs.iter())
             .filter(|(partition, _)| mine(partition))
             .map(|(partition, log)| (*partition, log.clone()))

@@ -28,3 +28,18 @@ pub(crate) fn check(path: &str, rendered: &str) {
         ) + 1
     );
 }
+
+/// The same for a part of a file that is written by hand otherwise: what stands between
+/// `<!-- NAME: rendered -->` and `<!-- /NAME -->`.
+#[track_caller]
+pub(crate) fn check_section(path: &str, name: &str, rendered: &str) {
+    let full = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
+    let page = std::fs::read_to_string(full).expect("the page exists");
+    let (begin, end) = (
+        format!("<!-- {name}: rendered -->\n"),
+        format!("<!-- /{name} -->\n"),
+    );
+    let (before, rest) = page.split_once(&begin).expect("the section begins");
+    let (_, after) = rest.split_once(&end).expect("the section ends");
+    check(path, &format!("{before}{begin}{rendered}{end}{after}"));
+}

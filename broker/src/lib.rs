@@ -7,8 +7,12 @@ pub mod cli;
 pub mod config;
 pub mod control;
 pub mod disk;
+#[cfg(test)]
+mod documents;
 pub mod embedded;
 #[cfg(test)]
 mod golden;
 pub mod native;
+pub mod serve;
 pub mod shard;
+pub mod signals;

@@ -149,7 +149,7 @@ pub fn render(findings: &[Finding]) -> String {
         };
         out += &format!("{level:<7}{:<width$}  {}\n", finding.name, finding.text);
         if let Some(remedy) = &finding.remedy {
-            out += &format!("{:7}{:width$}  mend: {remedy}\n", "", "");
+            out += &format!("{:7}{:width$}  {remedy}\n", "", "");
         }
     }
     out

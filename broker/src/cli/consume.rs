@@ -122,7 +122,15 @@ fn part(
             ));
             earliest
         }
-        Start::Offset(offset) => offset,
+        Start::Offset(offset) => {
+            if offset > end {
+                note(&format!(
+                    "offset {offset} of {}-{partition} is not reached yet; it ends before {end}",
+                    arguments.topic
+                ));
+            }
+            offset
+        }
     };
     // An offset beyond the end cannot be asked for yet: what comes before it is read and left out.
     let position = from.min(end);

@@ -51,7 +51,7 @@ impl Columns {
             let Some(column) = table.column_mut(index) else {
                 continue;
             };
-            column.set_padding((1, 1));
+            column.set_padding((0, 2));
             if name.starts_with('>') {
                 column.set_cell_alignment(CellAlignment::Right);
             }
@@ -63,12 +63,12 @@ impl Columns {
         self.table.add_row(cells);
     }
 
-    /// The lines, without spaces at their ends.
-    pub(super) fn text(&self) -> String {
+    /// The lines, each behind `indent`, without spaces at their ends.
+    pub(super) fn text(&self, indent: &str) -> String {
         let lines = self
             .table
             .lines()
-            .map(|line| format!("{}\n", line.trim_end()));
+            .map(|line| format!("{indent}{}\n", line.trim_end()));
         lines.collect()
     }
 }
@@ -140,7 +140,7 @@ mod tests {
         let mut columns = Columns::new(&["name", ">events"]);
         columns.row(&["flights".to_owned(), "336,776".to_owned()]);
         columns.row(&["a".to_owned(), "1".to_owned()]);
-        let text = columns.text();
+        let text = columns.text("");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3);
         assert!(

@@ -11,7 +11,9 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use tackboard_client::{BatchReport, PartitionIndex, Producer, ProducerConfig, ProducerRecord};
+use tackboard_client::{
+    Acks, Admin, BatchReport, PartitionIndex, Producer, ProducerConfig, ProducerRecord,
+};
 
 use crate::config::quantity::{approximate_size, separated};
 
@@ -94,6 +96,9 @@ fn connect(
     let report = move |report: BatchReport| {
         counts.lock().expect("no report panics").add(&report);
     };
+    if let Some(Acks::Count(count)) = arguments.acks {
+        check_replicas(arguments, count)?;
+    }
     let producer = Producer::connect_with_reports(&arguments.client.broker, config, report)?;
     let partitions = producer.partition_count(&arguments.topic)?;
     match arguments.partition {
@@ -105,6 +110,26 @@ fn connect(
             )))
         }
         _ => Ok(producer),
+    }
+}
+
+/// A producer would wait for replicas to come into sync until it gives up; a person wants to know now.
+fn check_replicas(arguments: &ProduceArguments, acks: i16) -> Result<(), Failure> {
+    let topic = arguments.topic.as_str();
+    let mut admin = Admin::connect(&arguments.client.broker, client_config())?;
+    let cluster = admin.describe_cluster(Some(&[topic]))?;
+    let partitions = cluster.topics.iter().flat_map(|topic| &topic.partitions);
+    let fewest = partitions
+        .map(|partition| partition.in_sync_replicas.len())
+        .min();
+    match fewest {
+        Some(fewest) if i64::from(acks) > fewest as i64 => Err(Failure::failed(format!(
+            "topic {topic} has {}, {acks} acknowledgements were asked for (NOT_ENOUGH_REPLICAS)\n\
+             nothing was written; lower --acks, or add replicas",
+            counted(fewest as u64, "in-sync replica")
+        ))),
+        // A topic that does not exist is reported by the producer.
+        _ => Ok(()),
     }
 }
 

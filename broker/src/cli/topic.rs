@@ -104,7 +104,7 @@ fn list(arguments: &ListArguments) -> Result<(), Failure> {
             durability_text(topic.durability).to_owned(),
         ]);
     }
-    print(&columns.text())
+    print(&columns.text(""))
 }
 
 fn replication(topic: &TopicSummary) -> usize {
@@ -223,7 +223,7 @@ fn description_text(topic: &TopicDescription, summary: Option<&TopicSummary>) ->
                 .map_or_else(|| "never".to_owned(), ago),
         ]);
     }
-    let mut text = format!("{}\n{}", facts.join("   "), columns.text());
+    let mut text = format!("{}\n{}", facts.join("   "), columns.text("  "));
     for partition in &topic.partitions {
         if let Some((code, message)) = &partition.error {
             text += &format!(

@@ -72,6 +72,20 @@ fn the_rendered_file_says_what_the_defaults_say() {
 }
 
 #[test]
+fn the_example_of_one_node_is_valid() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/one-node.toml");
+    let sources = Sources {
+        file: Some(file),
+        ..Sources::default()
+    };
+    let config = load_for(&sources, |_| host()).expect("valid");
+    assert_eq!(
+        config.native_core_advertised_host.as_deref(),
+        Some("broker-1.example.org")
+    );
+}
+
+#[test]
 fn dotted_keys_and_tables_name_the_same_settings() {
     let config = load_text(
         "acks.default = 1\n[durability]\ndefault = \"interval\"\ninterval = \"20 ms\"\n[log]\nsegment.bytes = \"4 MiB\"\n",

@@ -10,15 +10,17 @@ use super::settings::{self, Kind, SECTIONS, Setting};
 /// Width of comment lines in the rendered file.
 const COMMENT_WIDTH: usize = 98;
 
-/// A row of a table of topic settings, which live elsewhere (see the module doc of `config`).
+/// A row of the table of topic settings, which lives elsewhere (see the module doc of `config`).
 #[derive(Clone, Copy, Debug)]
-pub struct TopicSettingRow {
+pub struct TopicSettingRow<'a> {
     /// The key, as given to `topic create --config`.
-    pub key: &'static str,
+    pub key: &'a str,
     /// What values are allowed.
-    pub allowed: &'static str,
-    /// What it does, and what holds without it.
-    pub text: &'static str,
+    pub allowed: &'a str,
+    /// The broker's setting, or the value, that holds without it.
+    pub default_from: &'a str,
+    /// What it does.
+    pub text: &'a str,
 }
 
 /// A configuration file with every setting at its default.
@@ -53,7 +55,7 @@ pub fn file() -> String {
 }
 
 /// The documentation page, `docs/configuration.md`.
-pub fn page(topic_settings: &[TopicSettingRow]) -> String {
+pub fn page(topic_settings: &[TopicSettingRow<'_>]) -> String {
     let mut out = String::from(PAGE_START);
     for section in SECTIONS {
         let _ = write!(out, "\n## {}\n", section.title);
@@ -66,7 +68,11 @@ pub fn page(topic_settings: &[TopicSettingRow]) -> String {
     }
     out.push_str(TOPIC_START);
     for row in topic_settings {
-        let _ = writeln!(out, "| `{}` | {} | {} |", row.key, row.allowed, row.text);
+        let _ = writeln!(
+            out,
+            "| `{}` | {} | `{}` | {} |",
+            row.key, row.allowed, row.default_from, row.text
+        );
     }
     out
 }
@@ -94,8 +100,10 @@ const TOPIC_START: &str = "
 Set when a topic is created: `tackboard topic create NAME --config KEY=VALUE`. What a topic does not set it takes
 from the broker's setting, also when that changes later.
 
-| key | allowed | what it does |
-|---|---|---|
+Values are plain numbers of milliseconds and bytes, as in Kafka; the command line also takes `\"7 d\"` and `\"128 MiB\"`.
+
+| key | allowed | without it | what it does |
+|---|---|---|---|
 ";
 
 /// One setting, as `tackboard config explain KEY` prints it.

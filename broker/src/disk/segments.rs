@@ -4,17 +4,19 @@
 //! proves that it is on the medium. Sealed segments are opened when they are read and kept open while space lasts.
 
 use std::{
+    cell::Cell,
     collections::BTreeMap,
     io,
     path::{Path, PathBuf},
     rc::Rc,
+    time::Duration,
 };
 
 use glommio::io::{Directory, DmaBuffer, DmaFile, OpenOptions};
 use tackboard_logic::shard::interface::{SegmentBase, StorageFault};
 
 use super::{
-    BLOCK, fault,
+    BLOCK, fault, fault_of, free_bytes,
     paths::{SegmentPart, segment_path},
 };
 
@@ -25,7 +27,14 @@ pub const SEALED_OPEN_MAX: usize = 4;
 pub struct SegmentFile {
     plain: Rc<DmaFile>,
     synced: Option<Rc<DmaFile>>,
+    /// The greatest end of a write that was started.
+    write_end_max: Cell<u64>,
+    /// Set while the file is cut back after a failed reservation: no write may extend it meanwhile.
+    cutting: Cell<bool>,
 }
+
+/// How long a write waits before it looks again whether the file is being cut.
+const CUTTING_PAUSE: Duration = Duration::from_millis(1);
 
 /// The open segments of one log. Shared by the tasks that use them; all on one core.
 pub struct LogFiles {
@@ -89,6 +98,8 @@ impl SegmentFile {
         Ok(SegmentFile {
             plain: Rc::new(open(&path, false, 0).await?),
             synced: Some(Rc::new(open(&path, false, libc::O_DSYNC).await?)),
+            write_end_max: Cell::new(0),
+            cutting: Cell::new(false),
         })
     }
 
@@ -110,6 +121,8 @@ impl SegmentFile {
         Ok(SegmentFile {
             plain: Rc::new(file.map_err(|error| fault(&error))?),
             synced: None,
+            write_end_max: Cell::new(0),
+            cutting: Cell::new(false),
         })
     }
 
@@ -135,6 +148,8 @@ impl SegmentFile {
         Ok(SegmentFile {
             plain: Rc::new(plain),
             synced: Some(Rc::new(open(&path, false, libc::O_DSYNC).await?)),
+            write_end_max: Cell::new(0),
+            cutting: Cell::new(false),
         })
     }
 
@@ -149,6 +164,11 @@ impl SegmentFile {
         synced: bool,
     ) -> Result<(), StorageFault> {
         let wanted = bytes.len();
+        while self.cutting.get() {
+            glommio::timer::sleep(CUTTING_PAUSE).await;
+        }
+        let end = at + wanted as u64;
+        self.write_end_max.set(self.write_end_max.get().max(end));
         let file = match (&self.synced, synced) {
             (Some(file), true) => file,
             _ => &self.plain,
@@ -175,22 +195,27 @@ impl SegmentFile {
         self.plain.fdatasync().await.map_err(|error| fault(&error))
     }
 
-    /// Extends the file to `size` bytes, size included. On failure the file is cut back to where it was.
+    /// Extends the file to `size` bytes, size included. Asks for the space first: a reservation that fails half way
+    /// keeps what it got. If it fails all the same, the file is cut back, but never below a write that was started.
     ///
     /// # Errors
     /// What the kernel said.
-    pub async fn preallocate(&self, size: u64) -> Result<(), StorageFault> {
+    pub async fn preallocate(&self, folder: &Path, size: u64) -> Result<(), StorageFault> {
         let before = self.size().await?;
-        let done = self
-            .plain
-            .pre_allocate(size, false)
+        let folder = folder.to_owned();
+        let free = glommio::executor()
+            .spawn_blocking(move || free_bytes(&folder))
             .await
-            .map_err(|error| fault(&error));
-        if done.is_err() && self.size().await? > before {
-            self.plain
-                .truncate(before)
-                .await
-                .map_err(|error| fault(&error))?;
+            .map_err(|error| fault_of(&error))?;
+        if free < size.saturating_sub(before) {
+            return Err(StorageFault::NoSpace);
+        }
+        let done = (self.plain.pre_allocate(size, false).await).map_err(|error| fault(&error));
+        if done.is_err() && self.write_end_max.get() <= before {
+            self.cutting.set(true);
+            let cut = self.plain.truncate(before).await;
+            self.cutting.set(false);
+            cut.map_err(|error| fault(&error))?;
         }
         done
     }

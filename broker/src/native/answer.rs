@@ -88,7 +88,7 @@ pub fn fetch(
             partition: entry.partition,
             high_watermark: fetched.map_or(Offset(-1), |fetched| fetched.high_watermark),
             log_start_offset: fetched.map_or(Offset(-1), |fetched| fetched.log_start_offset),
-            byte_length: fetched.map_or(0, |fetched| fetched.len() as u32),
+            byte_length: fetched.map_or(0, |fetched| fetched.byte_length() as u32),
         }
     };
     let results: Vec<_> = entries.iter().map(result).collect();

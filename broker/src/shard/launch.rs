@@ -264,8 +264,9 @@ impl Shard {
                 })
             }
             Launch::Preallocate { log, segment, size } => {
+                let folder = self.files(log)?.borrow().folder().to_owned();
                 let result = match self.segment(log, segment).await {
-                    Ok(file) => file.preallocate(size).await,
+                    Ok(file) => file.preallocate(&folder, size).await,
                     Err(fault) => Err(fault),
                 };
                 Some(Input::Preallocated {

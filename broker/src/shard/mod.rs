@@ -59,11 +59,9 @@ pub struct Shard {
     queues: Queues,
     connections: RefCell<Slab<Rc<Connection>>>,
     connection_count: Cell<usize>,
-    connection_left: Notify,
     ledger_queue: RefCell<VecDeque<Launch>>,
     ledger_wanted: Notify,
     tick_wanted: Notify,
-    drained: Notify,
     stopping: Cell<bool>,
     reads: Reads,
     trash: RefCell<Vec<(std::time::Instant, PathBuf)>>,
@@ -114,9 +112,6 @@ impl Shard {
             state.end_turn();
             if state.machine.next_deadline_us().is_some() {
                 self.tick_wanted.notify();
-            }
-            if state.drained {
-                self.drained.notify();
             }
             (result, std::mem::take(&mut state.launches))
         };
@@ -185,7 +180,6 @@ impl Shard {
     pub fn connection_closed(&self, place: Key) {
         self.connections.borrow_mut().remove(place);
         self.count_connections(-1);
-        self.connection_left.notify();
     }
 
     fn count_connections(&self, change: isize) {

@@ -79,7 +79,7 @@ pub struct Fetched {
 
 impl Fetched {
     /// Bytes of all pieces.
-    pub fn len(&self) -> usize {
+    pub fn byte_length(&self) -> usize {
         self.pieces.iter().map(|piece| piece.bytes().len()).sum()
     }
 }

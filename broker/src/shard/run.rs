@@ -57,6 +57,8 @@ pub struct Seed {
     pub config: Arc<Config>,
     /// Where things lie.
     pub paths: DataPaths,
+    /// Tells the folder from every other.
+    pub directory_id: [u8; 16],
     /// All cores' counters.
     pub metrics: Metrics,
     /// The metadata it starts with.
@@ -124,7 +126,9 @@ pub async fn run(core: Core, seed: Seed) -> bool {
     let ready = seed.ready.clone();
     let core_id = seed.core;
     match start(core, seed).await {
-        Ok(serving) => serving.serve().await,
+        Ok(Some(serving)) => serving.serve().await,
+        // Another core did not come up: nothing was served.
+        Ok(None) => false,
         Err(fault) => {
             let outcome = Err(format!(
                 "core {core_id}: the ledger could not be written: {fault}"
@@ -154,7 +158,8 @@ struct Stop {
     deadline: Cell<Option<Instant>>,
 }
 
-async fn start(core: Core, seed: Seed) -> Result<Serving, StorageFault> {
+/// Recovers, reports, and waits until every core has; `None` when one could not.
+async fn start(core: Core, seed: Seed) -> Result<Option<Serving>, StorageFault> {
     let queues = Queues::create();
     let index = usize::from(seed.core.0);
     let generation = seed.ledger_start.generation;
@@ -165,17 +170,19 @@ async fn start(core: Core, seed: Seed) -> Result<Serving, StorageFault> {
     .await?;
     let core_count = seed.peers.len();
     let shard = Rc::new(make_shard(core, &seed, queues));
-    // Logic's first ledger snapshot was emitted when its machine was made.
-    let first_ledger = Rc::new(Notify::new());
+    // Logic's first ledger writes were emitted when its machine was made.
+    let ledger_written = Rc::new(Notify::new());
     shard
         .spawn_net(write_ledgers(
             shard.clone(),
             ledger_files,
-            first_ledger.clone(),
+            ledger_written.clone(),
         ))
         .detach();
     shard.enter(|_| ());
-    first_ledger.wait().await;
+    while !shard.state.borrow().machine.ledger_started() {
+        ledger_written.wait().await;
+    }
 
     let stop = Rc::new(Stop::default());
     let Seed {
@@ -217,15 +224,18 @@ async fn start(core: Core, seed: Seed) -> Result<Serving, StorageFault> {
         core: core_id,
         outcome: Ok((recovered, faults)),
     });
+    drop(ready);
     // Nothing is accepted before every core can answer for its partitions.
-    let _ = go.recv_async().await;
-    Ok(Serving {
+    if go.recv_async().await.is_err() {
+        return Ok(None);
+    }
+    Ok(Some(Serving {
         shard,
         stop,
         listeners,
         drained_cores: drained,
         core_count,
-    })
+    }))
 }
 
 fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
@@ -237,7 +247,8 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         tail_cache_bytes: memory.tail_cache,
         index_bytes: memory.indexes,
         reserve_bytes: seed.config.reserve_bytes,
-        hash_seed: crate::boot::random_u64(),
+        directory_id: seed.directory_id,
+        broker_epoch: seed.ledger_start.generation,
     };
     let machine = Machine::new(config, seed.ledger_start.clone(), &mut effects);
     let mut state = State {
@@ -283,11 +294,9 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         queues,
         connections: RefCell::default(),
         connection_count: Cell::new(0),
-        connection_left: Notify::new(),
         ledger_queue: RefCell::default(),
         ledger_wanted: Notify::new(),
         tick_wanted: Notify::new(),
-        drained: Notify::new(),
         stopping: Cell::new(false),
         reads: Reads(Rc::new(glommio::sync::Semaphore::new(
             READS_IN_FLIGHT_MAX as u64,
@@ -336,7 +345,7 @@ async fn accept(shard: Rc<Shard>, listener: TcpListener) {
 // ---- long-lived tasks ---------------------------------------------------------------------------------------------
 
 /// Writes the ledger, one write after another: their order is what makes it a log.
-async fn write_ledgers(shard: Rc<Shard>, files: LedgerFiles, first: Rc<Notify>) {
+async fn write_ledgers(shard: Rc<Shard>, files: LedgerFiles, written: Rc<Notify>) {
     loop {
         let next = shard.ledger_queue.borrow_mut().pop_front();
         let Some(Launch::Ledger {
@@ -357,7 +366,7 @@ async fn write_ledgers(shard: Rc<Shard>, files: LedgerFiles, first: Rc<Notify>) 
         }
         shard.enter(|state| state.step(Input::LedgerWritten { sequence, result }, &[]));
         shard.progress.work_done();
-        first.notify();
+        written.notify();
     }
 }
 

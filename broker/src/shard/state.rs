@@ -453,7 +453,7 @@ fn into_outcome(body: Body) -> WorkOutcome {
         Body::Fetch { entries, .. } => {
             let copied = entries.into_iter().map(|entry| {
                 taken(entry.outcome).map(|fetched| {
-                    let mut bytes = bytes::BytesMut::with_capacity(fetched.len());
+                    let mut bytes = bytes::BytesMut::with_capacity(fetched.byte_length());
                     for piece in &fetched.pieces {
                         bytes.extend_from_slice(piece.bytes());
                     }

@@ -170,7 +170,7 @@ impl State {
         outcome: Result<Fetched, Failure>,
     ) {
         if let Ok(fetched) = &outcome {
-            self.metrics().fetch_bytes.add(fetched.len() as u64);
+            self.metrics().fetch_bytes.add(fetched.byte_length() as u64);
         }
         if let Some(Pending {
             body: Body::Fetch { entries, .. },

@@ -255,6 +255,8 @@ impl<D: Driven> Shared<D> {
             let found = look(&mut inner.driven);
             // Looking may have asked for something, and taking something makes room.
             self.turn(&mut inner);
+            // The turn may have brought what was looked for, and nobody else would tell.
+            let found = found.or_else(|| look(&mut inner.driven));
             if found.is_some() {
                 return found;
             }

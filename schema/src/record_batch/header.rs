@@ -1,4 +1,21 @@
-//! The 61 bytes in front of the records.
+//! The 61 bytes in front of the records, all integers big-endian.
+//!
+//! | at | type | field |
+//! |---|---|---|
+//! | 0 | i64 | base offset |
+//! | 8 | i32 | batch length: bytes after this field |
+//! | 12 | i32 | partition leader epoch |
+//! | 16 | i8 | magic: 2 |
+//! | 17 | u32 | CRC-32C of everything from byte 21 to the end of the batch |
+//! | 21 | i16 | attributes |
+//! | 23 | i32 | last offset delta: the last record's offset less the base offset |
+//! | 27 | i64 | base timestamp (ms) |
+//! | 35 | i64 | greatest timestamp (ms) |
+//! | 43 | i64 | producer id, -1 for none |
+//! | 51 | i16 | producer epoch, -1 for none |
+//! | 53 | i32 | base sequence, -1 for none |
+//! | 57 | i32 | number of records |
+//! | 61 | … | records, or one compressed block of them |
 
 use super::Compression;
 use crate::{DecodeError, LeaderEpoch, Offset, ProducerEpoch, ProducerId, TimestampMs};

@@ -3,7 +3,7 @@
 //! | file | what | module |
 //! |---|---|---|
 //! | `superblock.a`, `superblock.b` | whose folder this is, and how it was left | [`superblock`] |
-//! | `ledger/<core>.a`, `.b` | what is proven of each log | [`ledger`] |
+//! | `ledger/<run>-<core>.a`, `.b` | what is proven of each log | [`ledger`] |
 //! | `p/<topic id>-<partition>/<base offset>.log` | record batches, nothing else | [`crate::record_batch`] |
 //! | `….idx` | index and summary of a sealed segment | [`index`] |
 //! | `….pst` | idempotent producers as of an offset | [`producer_snapshot`] |

@@ -4,24 +4,58 @@
 
 use std::ops::Range;
 
-use tackboard_schema::{Offset, TimestampMs};
+use tackboard_schema::record_batch::{BatchHeader, BatchView, check_stored_batch};
+use tackboard_schema::{DecodeError, DecodeErrorKind, Offset, TimestampMs};
 
+use super::limits::STORED_BATCH_BYTES_MAX;
 use crate::shard::interface::{DiskRead, TimestampScan};
+
+/// Most bytes that one batch may have after decompression when a record is looked for in it.
+const DECOMPRESSED_BYTES_MAX: usize = 64 << 20;
 
 /// Bytes that should hold a batch and do not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("byte {file_at} of the segment: {what}")]
+#[error("damaged batch at byte {file_at} of the segment: {error}")]
 pub struct Damage {
     /// Position in the segment's file.
     pub file_at: u64,
     /// What is wrong.
-    pub what: &'static str,
+    pub error: DecodeError,
 }
 
 /// The part of `bytes`, read as `read` says, to send: whole batches from the one that holds the offset asked for,
 /// as many as fit, at least one. An empty range: nothing below the limit.
-pub fn trim_read(_bytes: &[u8], _read: &DiskRead) -> Result<Range<usize>, Damage> {
-    Ok(0..0)
+///
+/// # Errors
+///
+/// If the first batch to send, or one before it, is damaged. Damage behind it ends the answer before it.
+pub fn trim_read(bytes: &[u8], read: &DiskRead) -> Result<Range<usize>, Damage> {
+    let mut at = 0;
+    // Batches before the one asked for are passed over by their lengths alone.
+    while at < bytes.len() {
+        let header =
+            BatchHeader::read(&bytes[at..]).map_err(|error| damage(read.file_at, at, error))?;
+        if header.next_offset() > read.fetch_offset {
+            break;
+        }
+        at = at.saturating_add(header.total_length());
+    }
+    let start = at.min(bytes.len());
+    let mut end = start;
+    while end < bytes.len() {
+        let header = match check_stored_batch(&bytes[end..], STORED_BATCH_BYTES_MAX) {
+            Ok(batch) => *batch.header(),
+            Err(error) if end == start => return Err(damage(read.file_at, end, error)),
+            Err(_) => break,
+        };
+        let next = end + header.total_length();
+        let fits = end == start || next - start <= read.bytes_max as usize;
+        if header.next_offset() > read.limit_offset || !fits {
+            break;
+        }
+        end = next;
+    }
+    Ok(start..end)
 }
 
 /// A record and where it is.
@@ -47,12 +81,79 @@ pub enum RecordSearch {
 }
 
 /// Looks for the first record at or after `timestamp` in `bytes`, read as `scan` says.
+///
+/// # Errors
+///
+/// If a batch that may hold it is damaged.
 pub fn find_record(
-    _bytes: &[u8],
+    bytes: &[u8],
     scan: &TimestampScan,
-    _timestamp: TimestampMs,
+    timestamp: TimestampMs,
 ) -> Result<RecordSearch, Damage> {
-    Ok(RecordSearch::Continue {
-        from_offset: scan.limit_offset,
-    })
+    let mut at = 0;
+    let mut from_offset = scan.from_offset;
+    while at < bytes.len() {
+        let header = match BatchHeader::read(&bytes[at..]) {
+            Ok(header) if header.total_length() <= bytes.len() - at => header,
+            // A stretch may be cut off by its bound; what was walked over is behind us.
+            _ if from_offset > scan.from_offset => break,
+            Ok(header) => return Err(damage(scan.file_at, at, cut_short(&header))),
+            Err(error) => return Err(damage(scan.file_at, at, error)),
+        };
+        if header.base_offset >= scan.limit_offset {
+            from_offset = scan.limit_offset;
+            break;
+        }
+        let may_hold = header.max_timestamp >= timestamp && header.next_offset() > scan.from_offset;
+        if may_hold {
+            let found = find_in_batch(&bytes[at..], scan, timestamp);
+            if let Some(found) = found.map_err(|error| damage(scan.file_at, at, error))? {
+                return Ok(RecordSearch::Found(found));
+            }
+        }
+        from_offset = from_offset.max(header.next_offset());
+        at += header.total_length();
+    }
+    if from_offset <= scan.from_offset {
+        // The stretch holds the batch of the offset to start from, so fewer bytes were given than named.
+        let kind = DecodeErrorKind::Truncated;
+        return Err(damage(
+            scan.file_at,
+            at,
+            DecodeError::new(kind, "stretch of a segment", 0),
+        ));
+    }
+    Ok(RecordSearch::Continue { from_offset })
+}
+
+fn find_in_batch(
+    bytes: &[u8],
+    scan: &TimestampScan,
+    timestamp: TimestampMs,
+) -> Result<Option<FoundRecord>, DecodeError> {
+    let batch: BatchView<'_> = check_stored_batch(bytes, STORED_BATCH_BYTES_MAX)?.view();
+    let mut buffer = Vec::new();
+    for record in batch.records_decompressed(&mut buffer, DECOMPRESSED_BYTES_MAX)? {
+        let record = record?;
+        let counts = scan.from_offset <= record.offset && record.offset < scan.limit_offset;
+        if counts && record.timestamp >= timestamp {
+            return Ok(Some(FoundRecord {
+                offset: record.offset,
+                timestamp: record.timestamp,
+            }));
+        }
+    }
+    Ok(None)
+}
+
+fn damage(file_at: u64, at: usize, error: DecodeError) -> Damage {
+    Damage {
+        file_at: file_at + at as u64,
+        error,
+    }
+}
+
+fn cut_short(header: &BatchHeader) -> DecodeError {
+    DecodeError::new(DecodeErrorKind::Truncated, "record batch", 0)
+        .with_detail(format_args!("{} bytes wanted", header.total_length()))
 }

@@ -1,2 +1,5 @@
 //! Whom an answer is owed to: appends that wait for their acks condition, parked fetches, and requests that
 //! several cores answer together.
+
+pub mod acks;
+pub mod parked;

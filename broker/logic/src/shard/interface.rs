@@ -146,8 +146,10 @@ pub struct ShardConfig {
     pub index_bytes: u64,
     /// Free space of the data folder's file system below which appends are refused with `STORAGE_FULL`.
     pub reserve_bytes: u64,
-    /// Seed of the hash maps that are keyed by what clients send.
-    pub hash_seed: u64,
+    /// The data folder's id, for the header of the ledger.
+    pub directory_id: [u8; 16],
+    /// This run's number, for the header of the ledger: greater than that of every earlier run.
+    pub broker_epoch: u64,
 }
 
 impl Default for ShardConfig {
@@ -158,7 +160,8 @@ impl Default for ShardConfig {
             tail_cache_bytes: 64 << 20,
             index_bytes: 16 << 20,
             reserve_bytes: 0,
-            hash_seed: 0,
+            directory_id: [0; 16],
+            broker_epoch: 0,
         }
     }
 }

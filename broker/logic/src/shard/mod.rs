@@ -1,98 +1,202 @@
 //! The machine of one core: composes the logs, the ledger and the waiting requests behind one `step`.
 //!
-//! Start reading at [`interface`].
+//! - [`interface`]: what goes in and what comes out; start there.
+//! - [`Shard::step`] (`step.rs`): one arm per input.
+//! - `fetches.rs`: fetches over several logs, answered or parked.
+//! - `duties.rs`: what follows an input at the end of a step: syncs, evictions, the ledger.
+//! - `time.rs`: what is due by the clock.
+//! - [`invariants`]: what must hold after every step.
+//!
+//! Not here: bytes, files, sockets, clocks.
 
+pub(crate) mod context;
+mod duties;
+mod fetches;
 pub mod interface;
+pub mod invariants;
+pub mod memory;
+mod queries;
+mod step;
+mod time;
 
-use tackboard_schema::{Offset, TimestampMs};
+use std::collections::VecDeque;
+
+use context::{Admission, Context};
+use interface::{Effects, LogId, Now, ShardConfig, ShardStats};
+use memory::ChunkMemory;
 
 use crate::ledger::LedgerStart;
-use crate::shard::interface::{
-    Effect, Effects, Input, LogDescription, LogId, Now, ShardConfig, ShardStats, TimestampScan,
-};
+use crate::ledger::writer::LedgerWriter;
+use crate::log::Log;
+use crate::log::sync_plan::SyncPlan;
+use crate::request::parked::ParkedFetches;
+
+/// A place for a log.
+#[derive(Debug)]
+struct Slot {
+    generation: u32,
+    reserved: bool,
+    log: Option<Box<Log>>,
+}
 
 /// What one core decides.
 #[derive(Debug)]
 pub struct Shard {
     config: ShardConfig,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    memory: ChunkMemory,
+    plan: SyncPlan,
+    ledger: LedgerWriter,
+    parked: ParkedFetches,
+    admission: Admission,
     stats: ShardStats,
-    logs: u32,
+
+    /// Logs that were appended to in this turn.
+    turn: Vec<LogId>,
+    /// Logs whose durable end the ledger does not know yet.
+    unrecorded: VecDeque<LogId>,
+    /// Logs whose segments wait for the ledger before they are unlinked.
+    doomed: Vec<LogId>,
+    last_write: u64,
+    /// Operations in flight, the ledger's not counted.
+    io_in_flight: u64,
+    index_bytes: i64,
+
+    /// The earliest time at which any log has something to do.
+    due_us: u64,
+    /// When the durable ends are to be recorded next.
+    ledger_due_us: u64,
+    /// Something that was recorded must not wait for that.
+    ledger_urgent: bool,
+    /// When retention is to be looked at next.
+    house_due_us: u64,
+    drained: bool,
+    aborted: bool,
 }
 
 impl Shard {
-    /// A core without logs. Emits the first write of its ledger, a full snapshot of what `start` holds; boot deletes
-    /// the ledgers of an earlier start only after every core's first ledger write is on the medium.
-    pub fn new(config: ShardConfig, _start: LedgerStart, _out: &mut Effects) -> Self {
-        Self {
+    /// A core without logs. Emits the first write of its ledger, with what `start` holds. Boot deletes the ledgers of
+    /// earlier runs that are not written again only when [`Shard::ledger_started`] is true on every core.
+    pub fn new(config: ShardConfig, start: LedgerStart, out: &mut Effects) -> Self {
+        let ledger =
+            LedgerWriter::new(config.core, config.directory_id, config.broker_epoch, start);
+        let mut shard = Self {
+            memory: ChunkMemory::new(&config),
             config,
+            slots: Vec::new(),
+            free: Vec::new(),
+            plan: SyncPlan::default(),
+            ledger,
+            parked: ParkedFetches::default(),
+            admission: Admission {
+                free_bytes_per_log: u64::MAX,
+                ..Admission::default()
+            },
             stats: ShardStats::default(),
-            logs: 0,
-        }
+            turn: Vec::new(),
+            unrecorded: VecDeque::new(),
+            doomed: Vec::new(),
+            last_write: 0,
+            io_in_flight: 0,
+            index_bytes: 0,
+            due_us: u64::MAX,
+            ledger_due_us: 0,
+            ledger_urgent: false,
+            house_due_us: 0,
+            drained: false,
+            aborted: false,
+        };
+        shard.flush_ledger(out);
+        shard
     }
 
     /// A name for a log that is about to be recovered and opened.
     pub fn reserve_log(&mut self) -> LogId {
-        self.logs += 1;
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot {
+                generation: 0,
+                reserved: false,
+                log: None,
+            });
+            (self.slots.len() - 1) as u32
+        });
+        let place = &mut self.slots[slot as usize];
+        place.reserved = true;
         LogId {
-            slot: self.logs - 1,
-            generation: 0,
+            slot,
+            generation: place.generation,
         }
     }
 
     /// Gives back a name whose log could not be recovered.
-    pub fn release_log(&mut self, _log: LogId) {}
-
-    /// Takes one input and appends what follows from it to `out`.
-    pub fn step(&mut self, _now: Now, input: Input, out: &mut Effects) {
-        if matches!(input, Input::Shutdown) {
-            out.push(Effect::Drained);
-        }
-    }
-
-    /// The log as it stands; `None` if it is not open.
-    pub fn describe(&self, _log: LogId) -> Option<LogDescription> {
-        None
-    }
-
-    /// Where to look for the first record at or after `timestamp`; `None`: there is no such record.
-    pub fn find_timestamp(&self, _log: LogId, _timestamp: TimestampMs) -> Option<TimestampScan> {
-        None
-    }
-
-    /// Where to look next when a scan did not find the record; `None`: there is no such record.
-    pub fn continue_timestamp(
-        &self,
-        _log: LogId,
-        _timestamp: TimestampMs,
-        _from_offset: Offset,
-    ) -> Option<TimestampScan> {
-        None
-    }
-
-    /// Whether there is append budget left; the driver stops reading producer sockets while there is not.
-    pub fn append_room(&self) -> bool {
-        self.config.append_bytes > 0
-    }
-
-    /// When to send [`Input::Tick`] at the latest; `None`: nothing waits for time.
-    pub fn next_deadline_us(&self) -> Option<u64> {
-        None
-    }
-
-    /// Whether any I/O is in flight or any append waits for it: the watchdog's question.
-    pub fn work_in_flight(&self) -> bool {
-        false
-    }
-
-    /// What was done so far.
-    pub fn stats(&self) -> ShardStats {
-        self.stats
-    }
-
-    /// Checks S1 to S10 as far as one core can see them.
     ///
     /// # Panics
     ///
-    /// If one does not hold.
-    pub fn check_invariants(&self) {}
+    /// If the log is open, or the name was not reserved.
+    pub fn release_log(&mut self, log: LogId) {
+        let place = &mut self.slots[log.slot as usize];
+        let reserved = place.generation == log.generation && place.reserved && place.log.is_none();
+        assert!(
+            reserved,
+            "only a reserved name that is not open is given back"
+        );
+        self.free_slot(log);
+    }
+
+    fn free_slot(&mut self, log: LogId) {
+        let place = &mut self.slots[log.slot as usize];
+        place.reserved = false;
+        place.generation = place.generation.wrapping_add(1);
+        self.free.push(log.slot);
+    }
+
+    fn log(&self, id: LogId) -> Option<&Log> {
+        let place = self.slots.get(id.slot as usize)?;
+        if place.generation == id.generation {
+            place.log.as_deref()
+        } else {
+            None
+        }
+    }
+
+    fn logs(&self) -> impl Iterator<Item = &Log> + '_ {
+        self.slots.iter().filter_map(|place| place.log.as_deref())
+    }
+
+    /// Names of the open logs; the caller may change them while it goes through.
+    fn log_ids(&self) -> impl Iterator<Item = LogId> + use<> {
+        let ids: Vec<_> = self.logs().map(|log| log.id).collect();
+        ids.into_iter()
+    }
+
+    /// Runs `work` on a log with the rest of the core at hand; `None` if the log is not open.
+    fn with_log<R>(
+        &mut self,
+        now: Now,
+        out: &mut Effects,
+        id: LogId,
+        work: impl FnOnce(&mut Log, &mut Context<'_>) -> R,
+    ) -> Option<R> {
+        let place = self.slots.get_mut(id.slot as usize)?;
+        if place.generation != id.generation {
+            return None;
+        }
+        let log = place.log.as_deref_mut()?;
+        let mut cx = Context {
+            now,
+            out,
+            memory: &mut self.memory,
+            plan: &mut self.plan,
+            ledger: &mut self.ledger,
+            stats: &mut self.stats,
+            admission: self.admission,
+            last_write: &mut self.last_write,
+            io_in_flight: &mut self.io_in_flight,
+            due_us: &mut self.due_us,
+            ledger_urgent: &mut self.ledger_urgent,
+            index_bytes: &mut self.index_bytes,
+        };
+        Some(work(log, &mut cx))
+    }
 }

@@ -1,6 +1,6 @@
 //! The ledger: what is proven of the logs of one core. It lets recovery tell a torn tail from corruption.
 //!
-//! A ledger is one of two files, `ledger/<core>.a` and `ledger/<core>.b`: a header of 4096 bytes, then
+//! A ledger is one of two files, `ledger/<run>-<core>.a` and `.b`: a header of 4096 bytes, then
 //! blocks of 4096 bytes, each complete in itself. Blocks are only ever appended. When a ledger has grown,
 //! and at every start, its content is written in short form to the other file under the next generation:
 //! blocks first, synced, then the header, synced, which is the moment from which it counts.

@@ -1,0 +1,187 @@
+//! From what recovery found to a log that serves.
+
+use std::collections::VecDeque;
+
+use tackboard_schema::TimestampMs;
+use tackboard_schema::storage::ledger::LedgerRecord;
+
+use super::chunk::{Chunk, Chunks};
+use super::position::{Position, Positions, StreamByte};
+use super::recent::RecentBatches;
+use super::recovery::RecoveredSegment;
+use super::segment::{Seal, Segment, Segments};
+use super::sync_plan::{LogSync, Reach};
+use super::{Log, LogState};
+use crate::ledger::note_epoch;
+use crate::request::acks::AckQueue;
+use crate::shard::context::Context;
+use crate::shard::interface::{BLOCK_BYTES, Effect, OpenLog};
+
+impl Log {
+    /// Opens a log. Everything recovery found is written and durable (S4), so it is all visible.
+    pub(crate) fn open(open: OpenLog, cx: &mut Context<'_>) -> Self {
+        let recovered = open.recovered;
+        let segments = Segments::new(segments(&recovered.segments, cx.now.wall));
+        let active = segments.active();
+        let size = recovered
+            .segments
+            .last()
+            .map_or(0, |segment| segment.size_bytes);
+        let end = Position {
+            offset: recovered.log_end_offset,
+            at: active.start.plus(size),
+        };
+        let mut log = Self {
+            id: open.log,
+            partition: open.topic_partition,
+            config: open.config,
+            leader_epoch: open.leader_epoch,
+            state: LogState::Open,
+            log_start: recovered.log_start_offset,
+            high_watermark: end,
+            positions: Positions::recovered(end),
+            sync: LogSync::recovered(end),
+            last_append: recovered
+                .segments
+                .iter()
+                .filter_map(|s| s.last_append)
+                .max(),
+            segments,
+            doomed: VecDeque::new(),
+            chunks: Chunks::new(),
+            recent: RecentBatches::default(),
+            writes: VecDeque::new(),
+            issued: Reach { byte: end.at, end },
+            waits_for_space: false,
+            segment_work: 0,
+            producers: recovered.producers,
+            epochs: recovered.epochs,
+            damaged: recovered.damaged,
+            written_waiters: AckQueue::default(),
+            durable_waiters: AckQueue::default(),
+            parked: Vec::new(),
+            interval_until: end.offset,
+            // Recorded at once, below.
+            ledger_durable: Position::default(),
+            ledger_queued: false,
+            in_turn: false,
+            draining: false,
+        };
+        log.producers.assume_seen(cx.now.wall);
+        log.keep_tail(&recovered.tail, cx);
+        log.begin_epoch(cx);
+        *cx.index_bytes += log.index_bytes() as i64;
+        log
+    }
+
+    /// Memory of all sparse indexes, in bytes.
+    pub(crate) fn index_bytes(&self) -> u64 {
+        self.segments
+            .iter()
+            .map(|segment| segment.index.memory_bytes())
+            .sum()
+    }
+
+    /// Puts the partial last block into a chunk of its own, so that the next append can begin with it.
+    fn keep_tail(&mut self, tail: &[u8], cx: &mut Context<'_>) {
+        let end = self.positions.appended();
+        let size = self.segments.active().bytes_to(end.at);
+        assert_eq!(
+            tail.len() as u64,
+            size % u64::from(BLOCK_BYTES),
+            "recovery hands over the tail block"
+        );
+        if tail.is_empty() {
+            return;
+        }
+        let length = tail.len() as u32;
+        let chunk = cx.memory.allocate_pinned(BLOCK_BYTES, cx.out);
+        cx.out.push(Effect::Fill {
+            chunk,
+            at: 0,
+            bytes: tail.into(),
+        });
+        cx.out.push(Effect::Freeze { chunk, length });
+        let file_at = size - u64::from(length);
+        self.chunks.push_pinned(Chunk {
+            id: chunk,
+            segment: self.segments.active().base,
+            origin: self.segments.active().start.plus(file_at),
+            file_at,
+            capacity: BLOCK_BYTES,
+            own_at: length,
+            filled: length,
+            issued: length,
+            frozen: true,
+            first_batch: self.recent.next_sequence(),
+            batch_count: 0,
+            pinned: true,
+        });
+    }
+
+    /// Records the epoch in which this broker leads the log, and where the log ended then.
+    fn begin_epoch(&mut self, cx: &mut Context<'_>) {
+        let end = self.positions.appended();
+        for (epoch, start_offset) in &self.epochs {
+            cx.ledger.record(LedgerRecord::EpochStart {
+                partition: self.partition,
+                epoch: *epoch,
+                start_offset: *start_offset,
+            });
+        }
+        let known = self.epochs.last().map(|(epoch, _)| *epoch);
+        if known.is_none_or(|epoch| epoch < self.leader_epoch) {
+            note_epoch(&mut self.epochs, self.leader_epoch, end.offset);
+            cx.ledger.record(LedgerRecord::EpochStart {
+                partition: self.partition,
+                epoch: self.leader_epoch,
+                start_offset: end.offset,
+            });
+        }
+        cx.ledger.record(LedgerRecord::LogStart {
+            partition: self.partition,
+            offset: self.log_start,
+        });
+        self.record_durable(cx);
+        *cx.ledger_urgent = true;
+    }
+}
+
+/// The stream begins at the first recovered segment's first byte.
+fn segments(recovered: &[RecoveredSegment], wall: TimestampMs) -> VecDeque<Segment> {
+    let mut start = StreamByte(0);
+    let count = recovered.len();
+    let each = recovered.iter().enumerate().map(|(index, found)| {
+        let at = Position {
+            offset: found.base.0,
+            at: start,
+        };
+        start = start.plus(found.size_bytes);
+        let is_active = index + 1 == count;
+        let mut segment = Segment::new(at, found.file_bytes);
+        segment.created = true;
+        segment.index = found.index.clone();
+        segment.max_timestamp = found.max_timestamp;
+        if found.size_bytes > 0 {
+            // What no record tells counts as appended now, so that nothing expires too early.
+            segment.first_append = found.first_append.or(Some(wall));
+            segment.last_append = found.last_append.or(Some(wall));
+        }
+        segment.producers = found.producers.clone();
+        if is_active {
+            segment.checkpointed = found.indexed;
+        } else {
+            segment.end = Some(Position {
+                offset: found.next_offset,
+                at: start,
+            });
+            segment.seal = if found.indexed {
+                Seal::Sealed
+            } else {
+                Seal::Open
+            };
+        }
+        segment
+    });
+    each.collect()
+}

@@ -1,0 +1,270 @@
+//! Walks over the batches of one segment, window by window.
+
+use tackboard_schema::record_batch::{BatchHeader, HEADER_LENGTH, check_stored_batch};
+use tackboard_schema::{LeaderEpoch, Offset, TimestampMs};
+
+use super::{DamagedRange, SCAN_READ_BYTES};
+use crate::ledger::note_epoch;
+use crate::log::index::{SparseIndex, relative};
+use crate::log::limits::STORED_BATCH_BYTES_MAX;
+use crate::log::producers::ProducerTable;
+use crate::shard::interface::{BLOCK_BYTES, SegmentBase};
+
+/// A batch boundary that something other than the file itself proves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Boundary {
+    pub offset: Offset,
+    pub file_at: u64,
+}
+
+/// What the batches of a scan add to.
+pub(super) struct Sink<'a> {
+    /// `None`: a snapshot covers this segment already.
+    pub producers: Option<&'a mut ProducerTable>,
+    pub epochs: &'a mut Vec<(LeaderEpoch, Offset)>,
+    pub damaged: &'a mut Vec<DamagedRange>,
+}
+
+/// One segment's scan.
+#[derive(Debug)]
+pub(super) struct SegmentScan {
+    pub base: SegmentBase,
+    file_bytes: u64,
+    /// No batch of this segment reaches beyond: the next segment begins there.
+    limit: Offset,
+    /// Below it everything was on the medium.
+    proven: Offset,
+    /// Where in this segment that ends, if it does.
+    proven_boundary: Option<Boundary>,
+    index_interval_bytes: u32,
+
+    /// Everything before it was walked over.
+    pub file_at: u64,
+    /// The offset that must come next.
+    pub expected: Offset,
+    pub index: SparseIndex,
+    pub max_timestamp: TimestampMs,
+    last_epoch: LeaderEpoch,
+    /// Bytes that the next window must hold from `file_at` on.
+    wanted: u64,
+    /// The bytes of the block that `file_at` lies in, before it.
+    pub tail: Vec<u8>,
+    /// The scan ended at bytes that were not zero.
+    pub torn: bool,
+    finished: bool,
+}
+
+/// How the batch at some place turned out.
+enum Outcome {
+    Batch(BatchHeader),
+    /// Whether it is good cannot be told from the bytes at hand.
+    NeedsMore(u64),
+    Bad,
+}
+
+impl SegmentScan {
+    pub fn new(
+        base: SegmentBase,
+        file_bytes: u64,
+        limit: Offset,
+        proven: Offset,
+        proven_boundary: Option<Boundary>,
+        index_interval_bytes: u32,
+    ) -> Self {
+        Self {
+            base,
+            file_bytes,
+            limit,
+            proven,
+            proven_boundary,
+            index_interval_bytes,
+            file_at: 0,
+            expected: base.0,
+            index: SparseIndex::default(),
+            max_timestamp: TimestampMs(i64::MIN),
+            last_epoch: LeaderEpoch(i32::MIN),
+            wanted: 0,
+            tail: Vec::new(),
+            torn: false,
+            finished: false,
+        }
+    }
+
+    /// The part of the file to read next; `None`: the scan has ended.
+    pub fn next_window(&self) -> Option<(u64, u32)> {
+        if self.finished {
+            return None;
+        }
+        let block = u64::from(BLOCK_BYTES);
+        let start = self.file_at / block * block;
+        let wanted = (self.file_at - start + self.wanted).next_multiple_of(block);
+        let length = wanted.max(u64::from(SCAN_READ_BYTES));
+        let rest = self
+            .file_bytes
+            .saturating_sub(start)
+            .next_multiple_of(block);
+        Some((start, length.min(rest.max(block)) as u32))
+    }
+
+    /// Takes the window that was asked for. Fewer bytes than asked for: the file ends there.
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut Sink<'_>) {
+        let Some((start, asked)) = self.next_window() else {
+            return;
+        };
+        let is_last = start + bytes.len() as u64 >= self.file_bytes || bytes.len() < asked as usize;
+        self.wanted = 0;
+        while !self.finished {
+            let at = (self.file_at - start).min(bytes.len() as u64) as usize;
+            match self.look(&bytes[at..], is_last) {
+                Outcome::Batch(header) => self.take(&header, sink),
+                Outcome::NeedsMore(wanted) => self.wanted = wanted,
+                Outcome::Bad => self.meet_bad(&bytes[at..], is_last, sink),
+            }
+            if self.wanted > 0 {
+                break;
+            }
+        }
+        if self.finished {
+            let block = u64::from(BLOCK_BYTES);
+            let from = (self.file_at / block * block).saturating_sub(start) as usize;
+            let to = (self.file_at.saturating_sub(start) as usize).min(bytes.len());
+            self.tail = bytes.get(from..to).unwrap_or_default().to_vec();
+        }
+    }
+
+    /// Looks at the batch at the front of `bytes`.
+    fn look(&self, bytes: &[u8], is_last: bool) -> Outcome {
+        let left = self.file_bytes.saturating_sub(self.file_at);
+        if bytes.len() < HEADER_LENGTH {
+            return self.short(HEADER_LENGTH as u64, bytes, left, is_last);
+        }
+        let Ok(header) = BatchHeader::read(bytes) else {
+            return Outcome::Bad;
+        };
+        let length = header.total_length() as u64;
+        let plausible = header.base_offset == self.expected
+            && length <= u64::from(STORED_BATCH_BYTES_MAX)
+            && header.last_offset_delta >= 0
+            && header.next_offset() <= self.limit
+            && header.partition_leader_epoch >= self.last_epoch;
+        if !plausible {
+            return Outcome::Bad;
+        }
+        if (bytes.len() as u64) < length {
+            return self.short(length, bytes, left, is_last);
+        }
+        match check_stored_batch(bytes, STORED_BATCH_BYTES_MAX) {
+            Ok(_) => Outcome::Batch(header),
+            Err(_) => Outcome::Bad,
+        }
+    }
+
+    fn short(&self, wanted: u64, bytes: &[u8], left: u64, is_last: bool) -> Outcome {
+        if is_last || wanted > left || bytes.len() as u64 >= wanted {
+            Outcome::Bad
+        } else {
+            Outcome::NeedsMore(wanted)
+        }
+    }
+
+    fn take(&mut self, header: &BatchHeader, sink: &mut Sink<'_>) {
+        if let Some(relative) = relative(self.base.0, header.base_offset) {
+            let at = self.file_at as u32;
+            self.index
+                .note(relative, at, self.max_timestamp, self.index_interval_bytes);
+        }
+        if let Some(producers) = &mut sink.producers {
+            // When it was appended is not known; opening the log sets the time.
+            producers.note(header, header.base_offset, TimestampMs(i64::MIN));
+        }
+        note_epoch(
+            sink.epochs,
+            header.partition_leader_epoch,
+            header.base_offset,
+        );
+        self.last_epoch = header.partition_leader_epoch;
+        self.max_timestamp = self.max_timestamp.max(header.max_timestamp);
+        self.expected = header.next_offset();
+        self.file_at += header.total_length() as u64;
+    }
+
+    /// A batch does not hold: the end of the log, or damage.
+    fn meet_bad(&mut self, bytes: &[u8], is_last: bool, sink: &mut Sink<'_>) {
+        if self.expected >= self.proven || self.expected == self.limit {
+            self.torn = bytes.iter().any(|byte| *byte != 0);
+            self.finished = true;
+            return;
+        }
+        match self.behind_damage(bytes, is_last) {
+            Resume::At(boundary) => {
+                if let Some(producers) = &mut sink.producers {
+                    // Whoever had batches in there goes on behind them: nobody is remembered.
+                    **producers = ProducerTable::new();
+                }
+                sink.damaged.push(DamagedRange {
+                    from: self.expected,
+                    to: boundary.offset,
+                });
+                self.expected = boundary.offset;
+                self.file_at = boundary.file_at;
+                if let Some(relative) = relative(self.base.0, boundary.offset) {
+                    // Readers behind the damage must not begin before it.
+                    self.index
+                        .note(relative, boundary.file_at as u32, self.max_timestamp, 1);
+                }
+            }
+            Resume::NeedsMore(wanted) => self.wanted = wanted,
+            Resume::Nowhere => self.finished = true,
+        }
+    }
+
+    /// Where the log goes on behind a batch that does not hold.
+    fn behind_damage(&self, bytes: &[u8], is_last: bool) -> Resume {
+        match self.behind_bad_batch(bytes, is_last) {
+            Resume::Nowhere => {}
+            resume => return resume,
+        }
+        match self.proven_boundary {
+            Some(proven) if proven.file_at > self.file_at && proven.file_at <= self.file_bytes => {
+                Resume::At(proven)
+            }
+            _ => Resume::Nowhere,
+        }
+    }
+
+    /// If the header of the bad batch can be believed, the log goes on behind the batch.
+    fn behind_bad_batch(&self, bytes: &[u8], is_last: bool) -> Resume {
+        let Ok(header) = BatchHeader::read(bytes) else {
+            return Resume::Nowhere;
+        };
+        let plausible = header.base_offset == self.expected
+            && header.last_offset_delta >= 0
+            && header.next_offset() <= self.limit
+            && header.total_length() <= STORED_BATCH_BYTES_MAX as usize;
+        if !plausible {
+            return Resume::Nowhere;
+        }
+        let length = header.total_length();
+        let next = Boundary {
+            offset: header.next_offset(),
+            file_at: self.file_at + length as u64,
+        };
+        if self.proven_boundary == Some(next) || next.offset == self.limit {
+            return Resume::At(next);
+        }
+        let following = bytes.get(length..length + HEADER_LENGTH);
+        match following.map(BatchHeader::read) {
+            Some(Ok(following)) if following.base_offset == next.offset => Resume::At(next),
+            None if !is_last && next.file_at < self.file_bytes => {
+                Resume::NeedsMore((length + HEADER_LENGTH) as u64)
+            }
+            _ => Resume::Nowhere,
+        }
+    }
+}
+
+enum Resume {
+    At(Boundary),
+    NeedsMore(u64),
+    Nowhere,
+}

@@ -1,0 +1,482 @@
+//! The stages of a recovery, and what each concludes.
+
+use tackboard_schema::storage::index::{self, SegmentSummary};
+use tackboard_schema::storage::producer_snapshot::ProducerSnapshot;
+use tackboard_schema::{Offset, TimestampMs};
+
+use super::scan::{Boundary, SegmentScan, Sink};
+use super::{
+    DamagedRange, FileWork, RecoveredLog, RecoveredSegment, Recovery, RecoveryStep, RestartClass,
+    SegmentFile,
+};
+use crate::log::index::SparseIndex;
+use crate::log::producers::ProducerTable;
+use crate::shard::interface::{BLOCK_BYTES, SegmentBase, StorageFault};
+
+/// A segment that recovery looks at.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    file: SegmentFile,
+    /// What its `.idx` says, if that can be believed.
+    summary: Option<(SegmentSummary, SparseIndex)>,
+}
+
+/// Where a recovery stands.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// Reading the index of candidate `at`.
+    Indexes { at: usize },
+    /// Reading the producer snapshot of candidate `below - 1`.
+    Producers { below: usize },
+    /// Taking or scanning candidate `at`; the producers as of the end of the first `covered` are known.
+    Segments {
+        at: usize,
+        covered: usize,
+        scan: Option<Box<SegmentScan>>,
+    },
+    /// Reading the partial last block of the active segment, whose batches end at `size`.
+    Tail { size: u64 },
+    /// Everything is known.
+    Finished,
+    /// A file cannot be read or changed.
+    Failed(StorageFault),
+}
+
+impl Recovery {
+    /// Sorts the files out: what a truncation or the log's start has passed goes.
+    pub(super) fn choose_files(&mut self, mut files: Vec<SegmentFile>) {
+        files.sort_by_key(|file| file.base);
+        if let Some(cut) = self.ledger.truncate {
+            let is_gone = |file: &SegmentFile| file.base > cut.segment;
+            for file in files.extract_if(.., |file| is_gone(file)) {
+                self.work.push_back(FileWork::Remove { segment: file.base });
+            }
+        }
+        let start = self.ledger.log_start_offset;
+        let kept = files
+            .windows(2)
+            .take_while(|pair| pair[1].base.0 <= start)
+            .count();
+        for file in files.drain(..kept) {
+            self.work.push_back(FileWork::Remove { segment: file.base });
+        }
+        let candidate = |file| Candidate {
+            file,
+            summary: None,
+        };
+        self.candidates = files.into_iter().map(candidate).collect();
+    }
+
+    /// The next read, or the end.
+    pub(super) fn next_read(&mut self) -> RecoveryStep {
+        loop {
+            match &mut self.stage {
+                Stage::Indexes { at } => match self.candidates.get(*at) {
+                    Some(candidate) => {
+                        let is_last = *at + 1 == self.candidates.len();
+                        let trusted = !is_last || self.restart == RestartClass::Clean;
+                        if candidate.file.has_index && trusted {
+                            return RecoveryStep::ReadIndex {
+                                segment: candidate.file.base,
+                            };
+                        }
+                        *at += 1;
+                    }
+                    None => {
+                        self.stage = Stage::Producers {
+                            below: self.candidates.len(),
+                        }
+                    }
+                },
+                Stage::Producers { below: 0 } => {
+                    self.stage = Stage::Segments {
+                        at: 0,
+                        covered: 0,
+                        scan: None,
+                    };
+                }
+                Stage::Producers { below } => {
+                    let candidate = &self.candidates[*below - 1];
+                    if candidate.summary.is_some() && candidate.file.has_producers {
+                        return RecoveryStep::ReadProducers {
+                            segment: candidate.file.base,
+                        };
+                    }
+                    *below -= 1;
+                }
+                Stage::Segments {
+                    scan: Some(scan), ..
+                } => match scan.next_window() {
+                    Some((file_at, length)) => {
+                        return RecoveryStep::Read {
+                            segment: scan.base,
+                            file_at,
+                            length,
+                        };
+                    }
+                    None => self.end_scan(),
+                },
+                Stage::Segments { at, .. } if *at >= self.candidates.len() => self.conclude(),
+                Stage::Segments {
+                    at,
+                    covered,
+                    scan: None,
+                } => {
+                    let (at, covered) = (*at, *covered);
+                    self.begin_segment(at, covered);
+                }
+                Stage::Tail { size } => {
+                    let block = u64::from(BLOCK_BYTES);
+                    let file_at = *size / block * block;
+                    let segment = self.segments.last().map(|segment| segment.base);
+                    let segment = segment.expect("a log has an active segment");
+                    return RecoveryStep::Read {
+                        segment,
+                        file_at,
+                        length: BLOCK_BYTES,
+                    };
+                }
+                Stage::Failed(fault) => return RecoveryStep::Failed(*fault),
+                Stage::Finished => return RecoveryStep::Done(Box::new(self.recovered())),
+            }
+            // What was concluded may ask for changes to files, which come first.
+            if !self.work.is_empty() {
+                return self.next();
+            }
+        }
+    }
+
+    /// The outcome of a read.
+    pub fn provide(&mut self, bytes: Result<&[u8], StorageFault>) {
+        match &self.stage {
+            Stage::Indexes { at } => {
+                let at = *at;
+                self.candidates[at].summary = bytes.ok().and_then(|bytes| self.believe(at, bytes));
+                self.stage = Stage::Indexes { at: at + 1 };
+            }
+            Stage::Producers { below } => {
+                let below = *below;
+                let producers = bytes
+                    .ok()
+                    .and_then(|bytes| self.believe_producers(below, bytes));
+                self.stage = match producers {
+                    Some(producers) => {
+                        self.producers = producers;
+                        Stage::Segments {
+                            at: 0,
+                            covered: below,
+                            scan: None,
+                        }
+                    }
+                    None => Stage::Producers { below: below - 1 },
+                };
+            }
+            Stage::Segments { .. } | Stage::Tail { .. } => match bytes {
+                Ok(bytes) => {
+                    self.read_failed = false;
+                    self.take_bytes(bytes);
+                }
+                // Once more, then the log stays closed: what cannot be read is not judged.
+                Err(fault) => {
+                    if std::mem::replace(&mut self.read_failed, true) {
+                        self.stage = Stage::Failed(fault);
+                    }
+                }
+            },
+            Stage::Finished | Stage::Failed(_) => {}
+        }
+    }
+
+    fn take_bytes(&mut self, bytes: &[u8]) {
+        match &mut self.stage {
+            Stage::Segments {
+                at,
+                covered,
+                scan: Some(scan),
+            } => {
+                let before = scan.file_at;
+                let mut sink = Sink {
+                    producers: (*at >= *covered).then_some(&mut self.producers),
+                    epochs: &mut self.epochs,
+                    damaged: &mut self.damaged,
+                };
+                scan.feed(bytes, &mut sink);
+                self.scanned_bytes += scan.file_at - before;
+            }
+            Stage::Tail { size } => {
+                let length = (*size % u64::from(BLOCK_BYTES)) as usize;
+                match bytes.get(..length) {
+                    Some(tail) => {
+                        self.tail = tail.to_vec();
+                        self.stage = Stage::Finished;
+                    }
+                    None => {
+                        let (wanted, got) = (length as u32, bytes.len() as u32);
+                        self.stage = Stage::Failed(StorageFault::Short { wanted, got });
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What an index says, if it speaks of this segment as it is: its end is where the next one begins, and for the
+    /// active one (after a clean stop) where the file ends.
+    fn believe(&self, at: usize, bytes: &[u8]) -> Option<(SegmentSummary, SparseIndex)> {
+        let (summary, entries) = index::decode(bytes).ok()?;
+        let file = &self.candidates[at].file;
+        let ends = match self.candidates.get(at + 1) {
+            Some(next) => summary.next_offset == next.file.base.0,
+            None => summary.size_bytes == file.size && summary.next_offset >= self.proven(),
+        };
+        let believed = summary.partition == self.partition
+            && summary.base_offset == file.base.0
+            && summary.size_bytes <= file.size
+            && summary.next_offset <= self.ceiling()
+            && ends;
+        believed.then(|| {
+            let index = SparseIndex::from_stored(summary.base_offset, entries.iter());
+            (summary, index)
+        })
+    }
+
+    fn believe_producers(&self, below: usize, bytes: &[u8]) -> Option<ProducerTable> {
+        let snapshot = ProducerSnapshot::decode(bytes).ok()?;
+        let (summary, _) = self.candidates[below - 1].summary.as_ref()?;
+        let believed =
+            snapshot.partition == self.partition && snapshot.next_offset == summary.next_offset;
+        believed.then(|| ProducerTable::from_entries(snapshot.producers))
+    }
+
+    /// Below it, everything was on the medium.
+    fn proven(&self) -> Offset {
+        let durable = self.ledger.durable.map_or(Offset(0), |end| end.offset);
+        durable.max(self.ledger.log_start_offset)
+    }
+
+    /// Nothing at or behind it is the log's.
+    fn ceiling(&self) -> Offset {
+        self.ledger
+            .truncate
+            .map_or(Offset(i64::MAX), |end| end.offset)
+    }
+
+    /// Takes a segment on the word of its index, or begins to scan it.
+    fn begin_segment(&mut self, at: usize, covered: usize) {
+        let file = self.candidates[at].file;
+        let next_base = self.candidates.get(at + 1).map(|next| next.file.base.0);
+        if at < covered
+            && let Some((summary, index)) = self.candidates[at].summary.take()
+        {
+            self.trust(&file, &summary, index);
+            self.stage = Stage::Segments {
+                at: at + 1,
+                covered,
+                scan: None,
+            };
+            return;
+        }
+        let limit = next_base.unwrap_or(Offset(i64::MAX)).min(self.ceiling());
+        let boundary = self.ledger.durable.filter(|end| end.segment == file.base);
+        let scan = SegmentScan::new(
+            file.base,
+            file.size,
+            limit,
+            self.proven(),
+            boundary.map(|end| Boundary {
+                offset: end.offset,
+                file_at: end.file_at,
+            }),
+            self.config.index_interval_bytes,
+        );
+        self.stage = Stage::Segments {
+            at,
+            covered,
+            scan: Some(Box::new(scan)),
+        };
+    }
+
+    fn trust(&mut self, file: &SegmentFile, summary: &SegmentSummary, index: SparseIndex) {
+        if file.size > summary.size_bytes {
+            let (segment, size) = (file.base, summary.size_bytes);
+            self.work.push_back(FileWork::Truncate { segment, size });
+            self.work.push_back(FileWork::Sync { segment });
+        }
+        self.segments.push(RecoveredSegment {
+            base: file.base,
+            next_offset: summary.next_offset,
+            size_bytes: summary.size_bytes,
+            file_bytes: summary.size_bytes,
+            index,
+            max_timestamp: summary.max_timestamp,
+            first_append: Some(summary.first_append),
+            last_append: Some(summary.last_append),
+            indexed: true,
+            producers: None,
+        });
+    }
+
+    /// A scan is over: is this the end of the segment, a torn tail, or damage?
+    fn end_scan(&mut self) {
+        let Stage::Segments { at, covered, scan } = &mut self.stage else {
+            return;
+        };
+        let (at, covered) = (*at, *covered);
+        let scan = scan.take().expect("a scan is over");
+        let segment = scan.base;
+        let next_base = self.candidates.get(at + 1).map(|next| next.file.base.0);
+        let complete = next_base == Some(scan.expected);
+        let damaged = !complete && scan.expected < self.proven();
+        let mut found = self.scanned(&scan);
+        if complete {
+            found.producers = (at >= covered).then(|| self.snapshot(scan.expected));
+        } else if damaged {
+            // Whatever follows is out of reach; the file stays as it is. Producers had batches in there.
+            if at >= covered {
+                self.producers = ProducerTable::new();
+            }
+            let to = next_base.unwrap_or(self.proven());
+            self.damaged.push(DamagedRange {
+                from: scan.expected,
+                to,
+            });
+            found.next_offset = to;
+            found.indexed = true;
+        } else {
+            self.cut_tail(at, &scan);
+            self.tail.clone_from(&scan.tail);
+            found.file_bytes = scan.file_at;
+        }
+        self.work.push_back(FileWork::Sync { segment });
+        let goes_on = found.next_offset;
+        self.segments.push(found);
+        if damaged && next_base.is_none() {
+            self.work.push_back(FileWork::Create {
+                segment: SegmentBase(goes_on),
+            });
+            self.segments.push(self.empty_segment(goes_on));
+        }
+        self.stage = Stage::Segments {
+            at: at + 1,
+            covered,
+            scan: None,
+        };
+    }
+
+    /// Cuts a torn tail off, with every segment behind it: nothing there was ever proven.
+    fn cut_tail(&mut self, at: usize, scan: &SegmentScan) {
+        let is_last = at + 1 == self.candidates.len();
+        if scan.torn || !is_last {
+            self.torn_tail_at = Some(scan.expected);
+        }
+        for later in self.candidates.drain(at + 1..).rev() {
+            self.work.push_back(FileWork::Remove {
+                segment: later.file.base,
+            });
+        }
+        if self.candidates[at].file.size > scan.file_at {
+            let (segment, size) = (scan.base, scan.file_at);
+            self.work.push_back(FileWork::Truncate { segment, size });
+        }
+    }
+
+    fn scanned(&self, scan: &SegmentScan) -> RecoveredSegment {
+        let opened = self.ledger.opened.filter(|(base, _)| *base == scan.base);
+        let known = |time: TimestampMs| (time.0 > 0).then_some(time);
+        RecoveredSegment {
+            base: scan.base,
+            next_offset: scan.expected,
+            size_bytes: scan.file_at,
+            file_bytes: scan.file_at,
+            index: scan.index.clone(),
+            max_timestamp: scan.max_timestamp,
+            first_append: opened.map(|(_, first_append)| first_append),
+            last_append: self.ledger.durable.and_then(|end| known(end.last_append)),
+            indexed: false,
+            producers: None,
+        }
+    }
+
+    fn snapshot(&self, next_offset: Offset) -> Box<[u8]> {
+        let snapshot = ProducerSnapshot {
+            partition: self.partition,
+            next_offset,
+            producers: self.producers.entries(),
+        };
+        snapshot.encode().into_boxed_slice()
+    }
+
+    /// All candidates are through: what is missing at either end, and whether the tail block is still to be read.
+    fn conclude(&mut self) {
+        let start = self.ledger.log_start_offset;
+        if self.segments.is_empty() {
+            let base = self.proven();
+            if base > start {
+                self.damaged.push(DamagedRange {
+                    from: start,
+                    to: base,
+                });
+            }
+            self.work.push_back(FileWork::Create {
+                segment: SegmentBase(base),
+            });
+            self.segments.push(self.empty_segment(base));
+        }
+        let first = self.segments[0].base.0;
+        if first > start && self.ledger.durable.is_some() && self.damaged.is_empty() {
+            self.damaged.push(DamagedRange {
+                from: start,
+                to: first,
+            });
+        }
+        let active = &self.segments[self.segments.len() - 1];
+        let size = active.size_bytes;
+        let missing_tail = active.indexed && !size.is_multiple_of(u64::from(BLOCK_BYTES));
+        self.stage = if missing_tail {
+            Stage::Tail { size }
+        } else {
+            Stage::Finished
+        };
+    }
+
+    fn recovered(&mut self) -> RecoveredLog {
+        let segments = std::mem::take(&mut self.segments);
+        let first = segments.first().map_or(Offset(0), |segment| segment.base.0);
+        let end = segments
+            .last()
+            .map_or(Offset(0), |segment| segment.next_offset);
+        let start = self.ledger.log_start_offset;
+        let damaged_from = self.damaged.iter().map(|range| range.from).min();
+        let covered = damaged_from.is_some_and(|from| from <= start);
+        let mut epochs = std::mem::take(&mut self.epochs);
+        epochs.retain(|(_, begin)| *begin <= end);
+        self.damaged.sort_by_key(|range| range.from);
+        RecoveredLog {
+            log_start_offset: if covered { start } else { start.max(first) },
+            log_end_offset: end,
+            epochs,
+            damaged: std::mem::take(&mut self.damaged),
+            scanned_bytes: self.scanned_bytes,
+            torn_tail_at: self.torn_tail_at,
+            tail: std::mem::take(&mut self.tail).into_boxed_slice(),
+            producers: std::mem::take(&mut self.producers),
+            segments,
+        }
+    }
+
+    /// A segment that is to be created: preallocated as [`RecoveryStep::CreateSegment`] says.
+    fn empty_segment(&self, base: Offset) -> RecoveredSegment {
+        RecoveredSegment {
+            base: SegmentBase(base),
+            next_offset: base,
+            size_bytes: 0,
+            file_bytes: self.first_preallocation(),
+            index: SparseIndex::default(),
+            max_timestamp: TimestampMs(i64::MIN),
+            first_append: None,
+            last_append: None,
+            indexed: false,
+            producers: None,
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What a log may touch beside itself while it handles an input.
+
+use super::interface::{Effect, Effects, Now, Refusal, ShardStats, Ticket, WriteId};
+use super::memory::ChunkMemory;
+use crate::ledger::writer::LedgerWriter;
+use crate::log::sync_plan::SyncPlan;
+
+/// Whether the broker takes appends at all.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Admission {
+    /// The process is stopping.
+    pub shutting_down: bool,
+    /// Free and reserved bytes, while the file system is too full.
+    pub full: Option<(u64, u64)>,
+    /// Free bytes when last asked, per open log.
+    pub free_bytes_per_log: u64,
+}
+
+/// The rest of the core, as one log sees it.
+pub(crate) struct Context<'a> {
+    pub now: Now,
+    pub out: &'a mut Effects,
+    pub memory: &'a mut ChunkMemory,
+    pub plan: &'a mut SyncPlan,
+    pub ledger: &'a mut LedgerWriter,
+    pub stats: &'a mut ShardStats,
+    pub admission: Admission,
+    pub last_write: &'a mut u64,
+    /// Operations that were started and have not completed.
+    pub io_in_flight: &'a mut u64,
+    /// The earliest time at which any log has something to do.
+    pub due_us: &'a mut u64,
+    /// Something recorded must reach the ledger now.
+    pub ledger_urgent: &'a mut bool,
+    /// Index memory changed by so many bytes.
+    pub index_bytes: &'a mut i64,
+}
+
+impl Context<'_> {
+    /// Starts an operation whose completion comes back as an input.
+    pub fn start(&mut self, effect: Effect) {
+        *self.io_in_flight += 1;
+        self.out.push(effect);
+    }
+
+    pub fn next_write(&mut self) -> WriteId {
+        *self.last_write += 1;
+        WriteId(*self.last_write)
+    }
+
+    /// Something is to be done at `at_us` at the latest.
+    pub fn wake_at(&mut self, at_us: u64) {
+        *self.due_us = (*self.due_us).min(at_us);
+    }
+
+    pub fn refuse(&mut self, ticket: Ticket, respond: bool, refusal: Refusal) {
+        self.out.push(Effect::AnswerProduce {
+            ticket,
+            respond,
+            outcome: Err(refusal),
+        });
+    }
+}

@@ -1,0 +1,262 @@
+//! One arm per input.
+
+use tackboard_schema::{Acks, ErrorCode};
+
+use super::Shard;
+use super::interface::{
+    Append, Effect, Effects, Input, LogConfig, LogId, Now, OpenLog, Refusal, RefusalDetail,
+    StorageFault,
+};
+use crate::log::Log;
+
+/// So many fenced logs, and the process stops: it is not the one file that is broken.
+pub const FENCED_LOGS_MAX: u64 = 3;
+
+impl Shard {
+    /// Takes one input and appends what follows from it to `out`.
+    pub fn step(&mut self, now: Now, input: Input, out: &mut Effects) {
+        if self.aborted {
+            return;
+        }
+        self.io_in_flight = self
+            .io_in_flight
+            .saturating_sub(u64::from(is_completion(&input)));
+        match input {
+            Input::Append(append) => return self.append(now, &append, out),
+            Input::TurnEnd => self.end_turn(now, out),
+            Input::Written { log, write, result } => {
+                self.with_log(now, out, log, |log, cx| {
+                    log.written(write, result, cx);
+                    // The disk works on while the answers are sent.
+                    log.issue_due(cx);
+                });
+                self.settle(now, log, out);
+            }
+            Input::Synced { log, sync, result } => {
+                self.with_log(now, out, log, |log, cx| log.synced(sync, result, cx));
+                self.settle(now, log, out);
+            }
+            Input::Fetch {
+                ticket,
+                entries,
+                bytes_min,
+                bytes_max,
+                deadline_us,
+            } => {
+                self.fetch(
+                    now,
+                    ticket,
+                    entries,
+                    (bytes_min, bytes_max),
+                    deadline_us,
+                    out,
+                );
+            }
+            Input::HurryFetch { ticket } => self.hurry_fetch(ticket, out),
+            Input::DropFetch { ticket } => self.drop_fetch(ticket),
+            Input::Preallocated {
+                log,
+                segment,
+                size,
+                result,
+            } => {
+                self.with_log(now, out, log, |log, _| {
+                    log.preallocated(segment, size, result)
+                });
+                self.settle(now, log, out);
+            }
+            Input::SegmentCreated {
+                log,
+                segment,
+                result,
+            } => {
+                self.with_log(now, out, log, |log, cx| {
+                    log.segment_created(segment, result, cx);
+                    log.issue_due(cx);
+                });
+                self.settle(now, log, out);
+            }
+            Input::SegmentSealed {
+                log,
+                segment,
+                result,
+            } => {
+                self.with_log(now, out, log, |log, cx| {
+                    log.segment_sealed(segment, result, cx)
+                });
+                self.settle(now, log, out);
+            }
+            Input::SegmentDeleted { log, segment } => {
+                self.with_log(now, out, log, |log, _| log.segment_deleted(segment));
+                self.settle(now, log, out);
+            }
+            Input::LedgerWritten { sequence, result } => {
+                self.ledger_written(now, sequence, result, out);
+            }
+            Input::Open(open) => self.open(now, *open, out),
+            Input::Configure { log, config } => self.configure(now, log, *config, out),
+            Input::Delete { log } => self.delete(now, log, out),
+            Input::FreeSpace { bytes } => self.free_space(now, bytes, out),
+            Input::Tick => self.tick(now, out),
+            Input::Shutdown => self.shutdown(now, out),
+        }
+        self.finish_step(now, out);
+    }
+
+    /// The hot path: nothing else of the core is looked at.
+    fn append(&mut self, now: Now, append: &Append, out: &mut Effects) {
+        let first = self.with_log(now, out, append.log, |log, cx| {
+            log.append(append, cx) && !std::mem::replace(&mut log.in_turn, true)
+        });
+        match first {
+            Some(true) => self.turn.push(append.log),
+            Some(false) => {}
+            None => {
+                self.stats.refused_appends += 1;
+                out.push(Effect::Discard {
+                    payload: append.payload,
+                });
+                out.push(Effect::AnswerProduce {
+                    ticket: append.ticket,
+                    respond: append.acks != Some(Acks::Count(0)),
+                    outcome: Err(Refusal {
+                        code: ErrorCode::UnknownTopicOrPartition,
+                        detail: RefusalDetail::UnknownLog,
+                    }),
+                });
+            }
+        }
+    }
+
+    fn end_turn(&mut self, now: Now, out: &mut Effects) {
+        let mut turn = std::mem::take(&mut self.turn);
+        for log in turn.drain(..) {
+            self.with_log(now, out, log, |log, cx| {
+                log.in_turn = false;
+                log.issue_due(cx);
+            });
+        }
+        self.turn = turn;
+    }
+
+    fn open(&mut self, now: Now, open: OpenLog, out: &mut Effects) {
+        let id = open.log;
+        let place = self.slots.get_mut(id.slot as usize);
+        let reserved = place.is_some_and(|place| {
+            place.reserved && place.generation == id.generation && place.log.is_none()
+        });
+        assert!(reserved, "a log is opened once, under a reserved name");
+        let mut cx = super::Context {
+            now,
+            out,
+            memory: &mut self.memory,
+            plan: &mut self.plan,
+            ledger: &mut self.ledger,
+            stats: &mut self.stats,
+            admission: self.admission,
+            last_write: &mut self.last_write,
+            io_in_flight: &mut self.io_in_flight,
+            due_us: &mut self.due_us,
+            ledger_urgent: &mut self.ledger_urgent,
+            index_bytes: &mut self.index_bytes,
+        };
+        let log = Log::open(open, &mut cx);
+        self.slots[id.slot as usize].log = Some(Box::new(log));
+        self.stats.open_logs += 1;
+        self.settle(now, id, out);
+    }
+
+    fn configure(&mut self, now: Now, log: LogId, config: LogConfig, out: &mut Effects) {
+        self.with_log(now, out, log, |log, cx| log.configure(config, cx));
+        self.settle(now, log, out);
+    }
+
+    fn delete(&mut self, now: Now, id: LogId, out: &mut Effects) {
+        let parked = self.with_log(now, out, id, |log, cx| {
+            log.begin_delete(cx);
+            std::mem::take(&mut log.parked)
+        });
+        for parked in parked.unwrap_or_default() {
+            self.answer_parked(parked, out);
+        }
+        self.settle(now, id, out);
+    }
+
+    fn ledger_written(
+        &mut self,
+        now: Now,
+        sequence: u64,
+        result: Result<(), StorageFault>,
+        out: &mut Effects,
+    ) {
+        if self.ledger.written(sequence, result, out).is_err() {
+            self.abort("the ledger cannot be written", out);
+            return;
+        }
+        let mut doomed = std::mem::take(&mut self.doomed);
+        doomed.retain(|log| {
+            let waits = self.with_log(now, out, *log, |log, cx| {
+                log.unlink_due(cx);
+                log.has_doomed()
+            });
+            waits.unwrap_or(false)
+        });
+        self.doomed = doomed;
+    }
+
+    fn free_space(&mut self, now: Now, bytes: u64, out: &mut Effects) {
+        let reserve = self.config.reserve_bytes;
+        // Hysteresis: an eighth above the reserve before appends are taken again.
+        let enough = match self.admission.full {
+            Some(_) => reserve.saturating_add(reserve / 8),
+            None => reserve,
+        };
+        self.admission.full = (bytes < enough).then_some((bytes, reserve));
+        self.admission.free_bytes_per_log = bytes / self.stats.open_logs.max(1);
+        if self.admission.full.is_none() && bytes > 0 {
+            for log in self.log_ids() {
+                let resumed = self.with_log(now, out, log, |log, cx| log.resume_writes(cx));
+                if resumed == Some(true) {
+                    self.settle(now, log, out);
+                }
+            }
+        }
+    }
+
+    fn shutdown(&mut self, now: Now, out: &mut Effects) {
+        if self.admission.shutting_down {
+            return;
+        }
+        self.admission.shutting_down = true;
+        while let Some(parked) = self.parked.any() {
+            self.answer_parked(parked, out);
+        }
+        for id in self.log_ids() {
+            self.with_log(now, out, id, |log, cx| {
+                log.begin_drain(cx);
+                log.issue_due(cx);
+            });
+            self.settle(now, id, out);
+        }
+    }
+
+    pub(super) fn abort(&mut self, why: &'static str, out: &mut Effects) {
+        if !self.aborted {
+            self.aborted = true;
+            out.push(Effect::Abort { why });
+        }
+    }
+}
+
+/// Whether an operation that [`Context::start`](super::context::Context::start) counted is over.
+fn is_completion(input: &Input) -> bool {
+    matches!(
+        input,
+        Input::Written { .. }
+            | Input::Synced { .. }
+            | Input::Preallocated { .. }
+            | Input::SegmentCreated { .. }
+            | Input::SegmentSealed { .. }
+            | Input::SegmentDeleted { .. }
+    )
+}

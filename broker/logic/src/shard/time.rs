@@ -1,0 +1,41 @@
+//! What is due by the clock.
+
+use super::Shard;
+use super::interface::{Effects, Now};
+
+/// How often retention, producers' expiry and the like are looked at, in microseconds.
+pub const HOUSEKEEPING_INTERVAL_US: u64 = 1_000_000;
+
+impl Shard {
+    pub(super) fn tick(&mut self, now: Now, out: &mut Effects) {
+        while let Some(parked) = self.parked.next_expired(now.monotonic_us) {
+            self.answer_parked(parked, out);
+        }
+        if now.monotonic_us >= self.due_us {
+            self.due_us = u64::MAX;
+            for log in self.log_ids() {
+                self.with_log(now, out, log, |log, cx| log.on_time(cx));
+                self.settle(now, log, out);
+            }
+        }
+        if now.monotonic_us >= self.house_due_us {
+            self.house_due_us = now.monotonic_us.saturating_add(HOUSEKEEPING_INTERVAL_US);
+            for log in self.log_ids() {
+                self.with_log(now, out, log, |log, cx| log.keep_house(cx));
+                self.settle(now, log, out);
+            }
+            self.thin_indexes(now, out);
+        }
+    }
+
+    /// When to send [`Input::Tick`](super::interface::Input::Tick) at the latest; `None`: nothing waits for time but
+    /// the housekeeping of once a second.
+    pub fn next_deadline_us(&self) -> Option<u64> {
+        let ledger = (!self.unrecorded.is_empty()).then_some(self.ledger_due_us);
+        let logs = (self.due_us != u64::MAX).then_some(self.due_us);
+        [self.parked.next_deadline_us(), ledger, logs]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+}

@@ -1,0 +1,251 @@
+//! The whole broker through its native door, with bare frames.
+
+mod support;
+
+use std::io::Write as _;
+
+use support::{Raw, batch, broker, fetched, folder, produced};
+use tackboard_schema::{
+    ErrorCode,
+    frame::ApiKey,
+    native::{ErrorResponse, read_head},
+};
+
+#[test]
+fn what_is_produced_comes_back_and_survives_restarts() {
+    let data = folder();
+    let handle = broker(data.path(), "[0]", &[]);
+    let mut client = Raw::connect(handle.native_address());
+    assert_eq!(client.create_topic("t", 1), 0);
+    assert_eq!(
+        client.create_topic("t", 1),
+        ErrorCode::TopicAlreadyExists.code()
+    );
+    assert_eq!(client.produce("t", 0, &batch(1000, &[b"a", b"b"])), Ok(0));
+    assert_eq!(client.produce("t", 0, &batch(2000, &[b"c"])), Ok(2));
+    let expected = vec![(0, b"a".to_vec()), (1, b"b".to_vec()), (2, b"c".to_vec())];
+    assert_eq!(client.fetch("t", 0, 0), Ok(expected.clone()));
+    assert_eq!(client.fetch("t", 0, 2), Ok(expected[2..].to_vec()));
+    assert_eq!(client.fetch("t", 0, 3), Ok(vec![]));
+    assert_eq!(
+        client.fetch("t", 0, 4),
+        Err(ErrorCode::OffsetOutOfRange.code())
+    );
+    assert_eq!(client.list_offset("t", 0, -1), (3, -1));
+    assert_eq!(client.list_offset("t", 0, -2), (0, -1));
+    assert_eq!(client.list_offset("t", 0, 1500), (2, 2000));
+    assert_eq!(client.list_offset("t", 0, 2500).0, -1);
+    drop(client);
+    assert!(handle.shutdown(), "a clean shutdown");
+
+    for cores in ["[0]", "[0, 1]", "[1]"] {
+        let handle = broker(data.path(), cores, &[]);
+        let mut client = Raw::connect(handle.native_address());
+        assert_eq!(
+            client.fetch("t", 0, 0),
+            Ok(expected.clone()),
+            "cores {cores}"
+        );
+        assert_eq!(client.list_offset("t", 0, 1500), (2, 2000));
+        drop(client);
+        assert!(handle.shutdown());
+    }
+}
+
+#[test]
+fn any_core_serves_the_partitions_of_all() {
+    let data = folder();
+    let handle = broker(data.path(), "[0, 1]", &[]);
+    for (index, address) in handle.core_addresses().to_vec().into_iter().enumerate() {
+        let topic = format!("t{index}");
+        let mut client = Raw::connect(address);
+        assert_eq!(client.create_topic(&topic, 6), 0);
+        for partition in 0..6 {
+            let value = format!("value {partition}");
+            assert_eq!(
+                client.produce(&topic, partition, &batch(1, &[value.as_bytes()])),
+                Ok(0)
+            );
+        }
+        let entries: Vec<_> = (0..6)
+            .map(|partition| (topic.as_str(), partition, 0))
+            .collect();
+        client.send_fetch(1000, &entries);
+        let answers = fetched(&client.receive().expect("an answer"));
+        // A part that waits is hurried by the first that has something, so some may still be empty: ask again.
+        for (partition, answer) in answers.into_iter().enumerate() {
+            let mut got = answer.expect("no error");
+            if got.is_empty() {
+                got = client.fetch(&topic, partition as i32, 0).expect("no error");
+            }
+            assert_eq!(got, vec![(0, format!("value {partition}").into_bytes())]);
+        }
+    }
+    assert!(handle.shutdown());
+}
+
+#[test]
+fn a_fetch_waits_for_what_is_produced_later_and_blocks_nobody() {
+    let data = folder();
+    let handle = broker(data.path(), "[0, 1]", &[]);
+    let mut client = Raw::connect(handle.native_address());
+    client.create_topic("t", 2);
+    let parked = client.send_fetch(15_000, &[("t", 0, 0), ("t", 1, 0)]);
+    let produce = client.send_produce("t", 1, &batch(1, &[b"late"]));
+    let (mut first, mut second) = (client.receive().unwrap(), client.receive().unwrap());
+    if first.id == parked {
+        std::mem::swap(&mut first, &mut second);
+    }
+    assert_eq!((first.id, produced(&first)), (produce, Ok(0)));
+    assert_eq!(second.id, parked);
+    assert_eq!(
+        fetched(&second),
+        vec![Ok(vec![]), Ok(vec![(0, b"late".to_vec())])]
+    );
+    assert!(handle.shutdown());
+}
+
+#[test]
+fn a_parked_fetch_does_not_hold_up_the_shutdown() {
+    let data = folder();
+    let handle = broker(data.path(), "[0]", &[]);
+    let mut client = Raw::connect(handle.native_address());
+    client.create_topic("t", 1);
+    client.send_fetch(60_000, &[("t", 0, 0)]);
+    let waiting = std::thread::spawn(move || client.receive().map(|answer| fetched(&answer)));
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert!(handle.shutdown());
+    let answer = waiting.join().unwrap();
+    assert!(
+        answer.is_none() || answer == Some(vec![Ok(vec![])]),
+        "{answer:?}"
+    );
+}
+
+#[test]
+fn bad_requests_are_answered_and_the_connection_goes_on() {
+    let data = folder();
+    let handle = broker(data.path(), "[0]", &[]);
+    let mut client = Raw::connect(handle.native_address());
+    client.create_topic("t", 1);
+    let mut flipped = batch(1, &[b"value"]);
+    *flipped.last_mut().unwrap() ^= 1;
+    let refused = |outcome: Result<i64, (i16, String)>| outcome.unwrap_err().0;
+    assert_eq!(
+        refused(client.produce("t", 0, &flipped)),
+        ErrorCode::CorruptMessage.code()
+    );
+    assert_eq!(
+        refused(client.produce("t", 0, b"")),
+        ErrorCode::InvalidRequest.code()
+    );
+    let cut = &batch(1, &[b"value"])[..40];
+    assert_eq!(
+        refused(client.produce("t", 0, cut)),
+        ErrorCode::CorruptMessage.code()
+    );
+    let good = batch(1, &[b"value"]);
+    let unknown = ErrorCode::UnknownTopicOrPartition.code();
+    assert_eq!(refused(client.produce("t", 7, &good)), unknown);
+    assert_eq!(refused(client.produce("t", -1, &good)), unknown);
+    assert_eq!(refused(client.produce("nowhere", 0, &good)), unknown);
+    assert_eq!(client.fetch("nowhere", 0, 0), Err(unknown));
+    // A good batch followed by a bad one: neither is appended.
+    let both = [good.clone(), flipped].concat();
+    assert_eq!(
+        refused(client.produce("t", 0, &both)),
+        ErrorCode::CorruptMessage.code()
+    );
+    for head in [&b""[..], b"\0\0\0\0", &[0xff; 64]] {
+        let id = client.send(ApiKey::Produce, head, &[]);
+        let answer = client.receive().expect("an answer");
+        assert_eq!((answer.id, answer.api), (id, ApiKey::Error.key()));
+        let error = read_head::<ErrorResponse<'_>>(&answer.head).expect("an error");
+        assert_eq!(error.error_code(), ErrorCode::InvalidRequest.code());
+    }
+    assert_eq!(client.produce("t", 0, &good), Ok(0));
+    assert!(handle.shutdown());
+}
+
+#[test]
+fn lost_framing_ends_the_connection_and_nothing_else() {
+    let data = folder();
+    let handle = broker(data.path(), "[0]", &[]);
+    let mut witness = Raw::connect(handle.native_address());
+    witness.create_topic("t", 1);
+    for garbage in [
+        &[0xff; 64][..],
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        &[0; 64],
+    ] {
+        let mut client = Raw::connect(handle.native_address());
+        client.stream().write_all(garbage).unwrap();
+        assert!(client.receive().is_none(), "the broker hangs up");
+    }
+    assert_eq!(witness.produce("t", 0, &batch(1, &[b"value"])), Ok(0));
+    assert!(handle.shutdown());
+}
+
+#[test]
+fn pipelined_produces_to_one_partition_are_answered_in_order() {
+    let data = folder();
+    let handle = broker(data.path(), "[0, 1]", &[]);
+    let mut client = Raw::connect(handle.native_address());
+    client.create_topic("t", 2);
+    for partition in 0..2 {
+        let ids: Vec<u64> = (0..200_u32)
+            .map(|index| client.send_produce("t", partition, &batch(1, &[&index.to_be_bytes()])))
+            .collect();
+        for (index, id) in ids.into_iter().enumerate() {
+            let answer = client.receive().expect("an answer");
+            assert_eq!((answer.id, produced(&answer)), (id, Ok(index as i64)));
+        }
+        let records = client.fetch("t", partition, 0).expect("no error");
+        let values: Vec<_> = (0..200_i64)
+            .map(|index| (index, (index as u32).to_be_bytes().to_vec()))
+            .collect();
+        assert_eq!(records, values);
+    }
+    assert!(handle.shutdown());
+}
+
+#[test]
+fn a_second_broker_on_the_folder_or_the_port_is_refused_by_name() {
+    use tackboard_broker::{
+        config::{Sources, load},
+        embedded::start,
+    };
+    let data = folder();
+    let handle = broker(data.path(), "[0]", &[]);
+    let try_start = |data: &std::path::Path, native: String| {
+        let sets = vec![
+            format!("native.bind={native}"),
+            "native.core_bind=127.0.0.1:0".into(),
+            "http.bind=off".into(),
+            "cores=[0]".into(),
+            "memory.total=128 MiB".into(),
+        ];
+        let sources = Sources {
+            data_dir: Some(data.to_owned()),
+            sets,
+            ..Sources::default()
+        };
+        start(load(&sources).expect("a configuration"))
+            .map(drop)
+            .unwrap_err()
+            .to_string()
+    };
+    let same_folder = try_start(data.path(), "127.0.0.1:0".into());
+    let process = std::process::id().to_string();
+    assert!(
+        same_folder.contains("in use") && same_folder.contains(&process),
+        "{same_folder}"
+    );
+    let other = folder();
+    let same_port = try_start(other.path(), handle.native_address().to_string());
+    assert!(
+        same_port.contains("native.bind") && same_port.contains("another process"),
+        "{same_port}"
+    );
+    assert!(handle.shutdown());
+}
