@@ -18,8 +18,6 @@ pub struct NewTopic {
     pub replication_factor: Option<i16>,
     /// Topic settings by key, e.g. `retention.ms` and `604800000`.
     pub configs: Vec<(String, String)>,
-    /// Only check whether it could be created.
-    pub validate_only: bool,
 }
 
 impl NewTopic {

@@ -159,10 +159,6 @@ fn create_topic(
     head: &[u8],
 ) -> Result<(), Failure> {
     let request = read_head::<CreateTopicRequest<'_>>(head)?;
-    if request.validate_only() {
-        let message = "validate_only is not served yet; nothing was created";
-        return Err(Failure::new(ErrorCode::InvalidRequest, message));
-    }
     let own = |text: &str| text.to_owned();
     let configs = (request.configs().iter().flatten())
         .map(|setting| (own(setting.key()), own(setting.value())))

@@ -312,7 +312,6 @@ pub fn create_topic_request<'b>(builder: &'b mut HeadBuilder, topic: &NewTopic) 
             partitions: topic.partitions.unwrap_or(-1),
             replication_factor: topic.replication_factor.unwrap_or(-1),
             configs: Some(builder.create_vector(&configs)),
-            validate_only: topic.validate_only,
         };
         native::CreateTopicRequest::create(builder, &args)
     })

@@ -1756,7 +1756,6 @@ impl<'a> CreateTopicRequest<'a> {
   pub const VT_PARTITIONS: ::flatbuffers::VOffsetT = 6;
   pub const VT_REPLICATION_FACTOR: ::flatbuffers::VOffsetT = 8;
   pub const VT_CONFIGS: ::flatbuffers::VOffsetT = 10;
-  pub const VT_VALIDATE_ONLY: ::flatbuffers::VOffsetT = 12;
 
   #[inline]
   pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
@@ -1772,7 +1771,6 @@ impl<'a> CreateTopicRequest<'a> {
     builder.add_partitions(args.partitions);
     if let Some(x) = args.name { builder.add_name(x); }
     builder.add_replication_factor(args.replication_factor);
-    builder.add_validate_only(args.validate_only);
     builder.finish()
   }
 
@@ -1805,13 +1803,6 @@ impl<'a> CreateTopicRequest<'a> {
     // which contains a valid value in this slot
     unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<KeyValue>>>>(CreateTopicRequest::VT_CONFIGS, None)}
   }
-  #[inline]
-  pub fn validate_only(&self) -> bool {
-    // Safety:
-    // Created from valid Table for this object
-    // which contains a valid value in this slot
-    unsafe { self._tab.get::<bool>(CreateTopicRequest::VT_VALIDATE_ONLY, Some(false)).unwrap()}
-  }
 }
 
 impl ::flatbuffers::Verifiable for CreateTopicRequest<'_> {
@@ -1824,7 +1815,6 @@ impl ::flatbuffers::Verifiable for CreateTopicRequest<'_> {
      .visit_field::<i32>("partitions", Self::VT_PARTITIONS, false)?
      .visit_field::<i16>("replication_factor", Self::VT_REPLICATION_FACTOR, false)?
      .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<KeyValue>>>>("configs", Self::VT_CONFIGS, false)?
-     .visit_field::<bool>("validate_only", Self::VT_VALIDATE_ONLY, false)?
      .finish();
     Ok(())
   }
@@ -1834,7 +1824,6 @@ pub struct CreateTopicRequestArgs<'a> {
     pub partitions: i32,
     pub replication_factor: i16,
     pub configs: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<KeyValue<'a>>>>>,
-    pub validate_only: bool,
 }
 impl<'a> Default for CreateTopicRequestArgs<'a> {
   #[inline]
@@ -1844,7 +1833,6 @@ impl<'a> Default for CreateTopicRequestArgs<'a> {
       partitions: -1,
       replication_factor: -1,
       configs: None,
-      validate_only: false,
     }
   }
 }
@@ -1871,10 +1859,6 @@ impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> CreateTopicRequestBuilder<'a,
     self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(CreateTopicRequest::VT_CONFIGS, configs);
   }
   #[inline]
-  pub fn add_validate_only(&mut self, validate_only: bool) {
-    self.fbb_.push_slot::<bool>(CreateTopicRequest::VT_VALIDATE_ONLY, validate_only, false);
-  }
-  #[inline]
   pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> CreateTopicRequestBuilder<'a, 'b, A> {
     let start = _fbb.start_table();
     CreateTopicRequestBuilder {
@@ -1897,7 +1881,6 @@ impl ::core::fmt::Debug for CreateTopicRequest<'_> {
       ds.field("partitions", &self.partitions());
       ds.field("replication_factor", &self.replication_factor());
       ds.field("configs", &self.configs());
-      ds.field("validate_only", &self.validate_only());
       ds.finish()
   }
 }
