@@ -22,10 +22,7 @@ pub(crate) fn check(path: &str, rendered: &str) {
         kept == rendered,
         "{path} is not as rendered (first difference at line {}); \
          UPDATE_GOLDEN=1 cargo test -p tackboard-broker rewrites it",
-        differs.map_or_else(
-            || kept.lines().count().min(rendered.lines().count()),
-            |at| at
-        ) + 1
+        differs.unwrap_or_else(|| kept.lines().count().min(rendered.lines().count())) + 1
     );
 }
 

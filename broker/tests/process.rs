@@ -1,0 +1,416 @@
+//! The binary as people run it: exit codes, texts, signals, pipes.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_tackboard");
+
+/// A folder on a real disk, gone with the value.
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder for the test")
+}
+
+/// `tackboard` with arguments separated by spaces.
+fn tackboard(arguments: &str) -> Command {
+    let mut command = Command::new(BINARY);
+    command
+        .args(arguments.split_whitespace())
+        .env_remove("TACKBOARD_BROKER");
+    command
+}
+
+fn serve(data: &Path, more: &[&str]) -> Command {
+    let mut command = tackboard(
+        "serve --set native.bind=127.0.0.1:0 --set native.core_bind=127.0.0.1:0 --set http.bind=127.0.0.1:0 --set cores=[0]",
+    );
+    command
+        .arg("--set")
+        .arg("memory.total=256 MiB")
+        .arg("--data")
+        .arg(data)
+        .args(more);
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+fn stdin_and_out(mut command: Command, input: &str) -> Output {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    // A command that ends early closes the pipe.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    child.wait_with_output().expect("ends")
+}
+
+/// A broker in a process of its own; killed with the value.
+struct Broker {
+    child: Child,
+    out: BufReader<ChildStdout>,
+    /// Of the native listener.
+    address: String,
+    http: String,
+}
+
+impl Broker {
+    fn start(data: &Path) -> Self {
+        let mut child = serve(data, &[])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("starts");
+        let mut out = BufReader::new(child.stdout.take().expect("piped"));
+        let (mut address, mut http) = (String::new(), String::new());
+        let mut line = String::new();
+        while !line.starts_with("ready in ") {
+            line.clear();
+            assert!(
+                out.read_line(&mut line).expect("text") > 0,
+                "the broker ended before it was ready"
+            );
+            let mut words = line.split_whitespace();
+            match (words.next(), words.next()) {
+                (Some("native"), Some(word)) => word.clone_into(&mut address),
+                (Some("http"), Some(word)) => word.clone_into(&mut http),
+                _ => {}
+            }
+        }
+        Self {
+            child,
+            out,
+            address,
+            http,
+        }
+    }
+
+    fn command(&self, arguments: &str) -> Command {
+        let mut command = tackboard(arguments);
+        command.env("TACKBOARD_BROKER", &self.address);
+        command
+    }
+
+    fn run(&self, arguments: &str, input: &str) -> Output {
+        stdin_and_out(self.command(arguments), input)
+    }
+
+    fn ok(&self, arguments: &str, input: &str) -> String {
+        let output = self.run(arguments, input);
+        assert!(
+            output.status.success(),
+            "{arguments}: {}",
+            text(&output.stderr)
+        );
+        text(&output.stdout)
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: sends a signal to our own child, which has not been waited for.
+        unsafe { libc::kill(self.child.id() as i32, signal) };
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_wrong_configuration_is_refused_with_all_its_faults_and_code_2() {
+    let data = folder();
+    let file = data.path().join("broker.toml");
+    std::fs::write(&file, "log.segment.bytes = \"12\"\nretension.ms = 1\n").expect("write");
+    let mut command = serve(&data.path().join("data"), &["--set", "acks.default=7"]);
+    let output = command.arg("--config").arg(&file).output().expect("runs");
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = text(&output.stderr);
+    for expected in [
+        "3 faults, nothing was started",
+        "line 1",
+        "did you mean log.retention.ms?",
+        "--set",
+    ] {
+        assert!(
+            stderr.contains(expected),
+            "{expected} is missing in {stderr}"
+        );
+    }
+    assert!(!data.path().join("data").exists());
+}
+
+#[test]
+fn wrong_usage_has_code_2_and_help_has_code_0() {
+    for (arguments, code) in [
+        ("", 2),
+        ("nonsense", 2),
+        ("topic create", 2),
+        ("consume flights --from yesterday", 2),
+        ("config explain no.such.key", 2),
+        ("--help", 0),
+        ("serve --help", 0),
+        ("--version", 0),
+        ("config render", 0),
+        ("config explain acks.default", 0),
+    ] {
+        let output = tackboard(arguments).output().expect("runs");
+        assert_eq!(output.status.code(), Some(code), "{arguments}");
+    }
+}
+
+#[test]
+fn nobody_listening_is_said_with_what_to_do() {
+    let output = tackboard("topic list --broker 127.0.0.1:1")
+        .output()
+        .expect("runs");
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = text(&output.stderr);
+    assert!(
+        stderr.starts_with("error  no broker answers at 127.0.0.1:1"),
+        "{stderr}"
+    );
+    let output = tackboard("topic list --json --broker 127.0.0.1:1")
+        .output()
+        .expect("runs");
+    let error: serde_json::Value = serde_json::from_slice(&output.stderr).expect("JSON");
+    assert!(error["error"]["message"].is_string());
+}
+
+#[test]
+fn events_go_in_and_come_out_and_a_signal_stops_the_broker() {
+    let data = folder();
+    let mut broker = Broker::start(data.path());
+    assert!(
+        broker
+            .ok("topic create flights --partitions 3", "")
+            .starts_with("created flights")
+    );
+    assert_eq!(
+        broker.run("topic create flights", "").status.code(),
+        Some(1)
+    );
+    let lines = "{\"k\":\"a\",\"t\":1000}\n{\"k\":null,\"t\":2000}\n{\"k\":\"a\",\"t\":\"1970-01-01T00:00:03Z\"}";
+    let summary = broker.ok(
+        "produce flights --key-field k --timestamp-field t --json",
+        lines,
+    );
+    let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
+    assert_eq!(
+        (&summary["sent"], &summary["acknowledged"]),
+        (&3.into(), &3.into())
+    );
+
+    let consumed = broker.ok("consume flights --json", "");
+    let mut events: Vec<serde_json::Value> = consumed
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    events.sort_by_key(|event| event["timestamp"].as_i64());
+    assert_eq!(events.len(), 3);
+    let values: Vec<_> = events
+        .iter()
+        .filter_map(|event| event["value"].as_str())
+        .collect();
+    assert_eq!(values, lines.lines().collect::<Vec<_>>());
+    assert_eq!(events[0]["key"], "a");
+    assert_eq!(events[1]["key"], serde_json::Value::Null);
+    assert_eq!(events[0]["partition"], events[2]["partition"]);
+    assert_eq!(events[2]["timestamp"], 3000);
+
+    assert_eq!(
+        broker.ok("consume flights --from 1970-01-01T00:00:03Z --count 1", ""),
+        format!("{}\n", lines.lines().last().expect("three"))
+    );
+    assert_eq!(broker.ok("consume flights --from latest", ""), "");
+    assert!(broker.ok("topic list", "").contains("flights"));
+    assert!(broker.ok("topic describe flights", "").contains("3 events"));
+    assert!(
+        broker
+            .ok("topic delete flights --json", "")
+            .contains("true")
+    );
+
+    broker.signal(libc::SIGTERM);
+    assert_eq!(broker.child.wait().expect("ends").code(), Some(0));
+    let mut rest = String::new();
+    broker.out.read_to_string(&mut rest).expect("text");
+    assert!(rest.contains("stopped cleanly"), "{rest}");
+}
+
+#[test]
+fn a_bad_line_is_named_and_what_came_before_it_is_kept() {
+    let data = folder();
+    let broker = Broker::start(data.path());
+    broker.ok("topic create t", "");
+    let output = broker.run(
+        "produce t --key-field k",
+        "{\"k\":1}\n{\"k\":2}\nnot JSON\n{\"k\":4}\n",
+    );
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("line 3 is not a JSON object"), "{stderr}");
+    assert!(
+        stderr.contains("2 events sent to t before it, 2 acknowledged; to go on, begin at line 3"),
+        "{stderr}"
+    );
+    assert_eq!(broker.ok("consume t", ""), "{\"k\":1}\n{\"k\":2}\n");
+}
+
+#[test]
+fn too_many_acknowledgements_are_refused_at_once() {
+    let data = folder();
+    let broker = Broker::start(data.path());
+    broker.ok("topic create t", "");
+    let begun = Instant::now();
+    let output = broker.run("produce t --acks 2", "event\n");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("NOT_ENOUGH_REPLICAS"));
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert_eq!(broker.ok("consume t", ""), "");
+}
+
+#[test]
+fn a_reader_that_closes_the_pipe_is_no_error() {
+    let data = folder();
+    let broker = Broker::start(data.path());
+    broker.ok("topic create t", "");
+    broker.ok("produce t", &"0123456789abcdef\n".repeat(50_000));
+    let mut child = broker
+        .command("consume t")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut first = String::new();
+    let mut out = BufReader::new(child.stdout.take().expect("piped"));
+    out.read_line(&mut first).expect("text");
+    drop(out);
+    let output = child.wait_with_output().expect("ends");
+    assert_eq!(first, "0123456789abcdef\n");
+    assert_eq!(
+        (output.status.code(), text(&output.stderr).as_str()),
+        (Some(0), "")
+    );
+}
+
+#[test]
+fn a_second_broker_on_the_folder_is_refused_and_the_folder_outlives_a_kill() {
+    let data = folder();
+    let mut broker = Broker::start(data.path());
+    broker.ok("topic create t", "");
+    broker.ok("produce t", "kept\n");
+    let second = serve(data.path(), &[]).output().expect("runs");
+    assert_eq!(second.status.code(), Some(1));
+    assert!(
+        text(&second.stderr).contains("in use by another broker"),
+        "{}",
+        text(&second.stderr)
+    );
+    broker.signal(libc::SIGKILL);
+    broker.child.wait().expect("ends");
+    let broker = Broker::start(data.path());
+    assert_eq!(broker.ok("consume t", ""), "kept\n");
+}
+
+#[test]
+fn http_answers_while_the_broker_serves() {
+    let data = folder();
+    let broker = Broker::start(data.path());
+    let mut stream = std::net::TcpStream::connect(&broker.http).expect("listens");
+    stream
+        .write_all(b"GET /readyz HTTP/1.0\r\n\r\n")
+        .expect("write");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("read");
+    assert!(
+        answer.contains("200 OK") && answer.ends_with("ready\n"),
+        "{answer}"
+    );
+}
+
+/// Denies `io_uring_setup` with EPERM, as container runtimes do.
+fn deny_io_uring() -> std::io::Result<()> {
+    const LOAD_WORD: u16 = 0x20;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let mut filter = [
+        step(LOAD_WORD, 0, 0, 0),
+        step(JUMP_IF_EQUAL, 0, 1, libc::SYS_io_uring_setup as u32),
+        step(RETURN, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        step(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_mut_ptr(),
+    };
+    // SAFETY: plain system calls; the program is alive while the second one reads it.
+    let denied = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &program) == 0
+    };
+    if denied {
+        Ok(())
+    } else {
+        Err(std::io::Error::last_os_error())
+    }
+}
+
+/// Takes away locked memory, also from root.
+fn limit_locked_memory() -> std::io::Result<()> {
+    const CAP_IPC_LOCK: libc::c_ulong = 14;
+    let limit = libc::rlimit {
+        rlim_cur: 64 << 10,
+        rlim_max: 64 << 10,
+    };
+    // SAFETY: plain system calls; the limit is alive while the second one reads it. The first one fails
+    // where the capability is not there to be dropped, which is as well.
+    let limited = unsafe {
+        libc::prctl(libc::PR_CAPBSET_DROP, CAP_IPC_LOCK, 0, 0, 0);
+        libc::setrlimit(libc::RLIMIT_MEMLOCK, &limit) == 0
+    };
+    if limited {
+        Ok(())
+    } else {
+        Err(std::io::Error::last_os_error())
+    }
+}
+
+fn refused_start(prepare: fn() -> std::io::Result<()>) -> String {
+    let data = folder();
+    let mut command = serve(&data.path().join("data"), &[]);
+    // SAFETY: `prepare` makes only system calls that are allowed between fork and exec.
+    unsafe { command.pre_exec(prepare) };
+    let begun = Instant::now();
+    let output = command.output().expect("runs");
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert!(
+        begun.elapsed() < Duration::from_secs(2),
+        "it took {:?}",
+        begun.elapsed()
+    );
+    assert!(!data.path().join("data").exists());
+    text(&output.stderr)
+}
+
+#[test]
+fn denied_io_uring_ends_the_start_with_code_2_and_the_remedy() {
+    let stderr = refused_start(deny_io_uring);
+    assert!(stderr.contains("seccomp=unconfined"), "{stderr}");
+}
+
+#[test]
+fn too_little_locked_memory_ends_the_start_with_code_2_and_the_remedy() {
+    let stderr = refused_start(limit_locked_memory);
+    assert!(stderr.contains("LimitMEMLOCK=infinity"), "{stderr}");
+}
