@@ -7,9 +7,13 @@ mod consumed;
 mod error;
 pub mod protocol;
 mod record;
+#[cfg(any(feature = "blocking", feature = "glommio"))]
+mod system;
 
 #[cfg(feature = "blocking")]
 pub mod blocking;
+#[cfg(feature = "glommio")]
+pub mod glommio;
 
 #[cfg(feature = "blocking")]
 pub use blocking::{Admin, Consumer, Delivery, Producer};

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use support::{Broker, Fault};
+use support::{Broker, Fault, FaultRule};
 use tackboard_client::protocol::producer::{AppendError, ProducerMachine, TopicLookup};
 use tackboard_client::protocol::{
     Action, ConnectionId, FrameReader, InFrame, Machine, Now, Random,
@@ -390,11 +390,7 @@ impl Simulation {
     }
 }
 
-fn faults(
-    weather: Weather,
-    is_stormy: Arc<Mutex<bool>>,
-    mut random: Random,
-) -> Box<dyn FnMut(&str, i32, &tackboard_schema::record_batch::BatchView<'_>) -> Fault + Send> {
+fn faults(weather: Weather, is_stormy: Arc<Mutex<bool>>, mut random: Random) -> FaultRule {
     Box::new(move |_, _, batch| {
         // Refused for good is what is in the batch, not what the weather is.
         let hash = tackboard_client::protocol::producer::murmur2(&batch.bytes()[61..]);
@@ -494,7 +490,6 @@ fn nothing_acknowledged_is_lost_reordered_or_doubled() {
     let mut seen = Seen::default();
     (0..number("SIM_RUNS").unwrap_or(200)).for_each(|seed| seen.add(&run_seed(seed)));
     // Runs in which little happens would prove little.
-    println!("{seen:?}");
     assert!(
         seen.acknowledged > 10_000 && seen.unknown > 100 && seen.refused > 100,
         "{seen:?}"

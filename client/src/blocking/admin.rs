@@ -10,8 +10,7 @@ use tackboard_schema::PartitionIndex;
 use tackboard_schema::frame::ApiKey;
 use tackboard_schema::native::HeadBuilder;
 
-use super::dial::{dial, disconnected, end_of_stream};
-use super::driver::seed;
+use super::dial::dial;
 use crate::admin::{
     ClusterDescription, CreatedTopic, ListedOffset, NewTopic, OffsetQuery, TopicDescription,
     TopicSummary,
@@ -24,6 +23,7 @@ use crate::protocol::calls::{
 use crate::protocol::connection::{Connection, Request};
 use crate::protocol::messages::{self, Context, Welcome};
 use crate::protocol::{FrameReader, InFrame, Now, Random};
+use crate::system::{disconnected, end_of_stream, seed};
 
 /// Topics, offsets and brokers: calls that wait for their answer.
 ///
@@ -190,7 +190,7 @@ impl Session {
 
     fn open(address: &Arc<str>, config: &ClientConfig) -> Result<(Self, Welcome)> {
         let stream = dial(address, config.connect_timeout)?;
-        let connection = Connection::new(address.clone());
+        let connection = Connection::new(address.clone(), Now::default());
         let reader = FrameReader::new(config.frame_bytes_max);
         let mut session = Self {
             address: address.clone(),

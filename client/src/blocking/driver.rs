@@ -20,10 +20,11 @@ use std::time::{Duration, Instant};
 use ahash::AHashMap;
 use bytes::{Buf, Bytes};
 
-use super::dial::{dial, disconnected, end_of_stream};
+use super::dial::dial;
 use crate::config::ClientConfig;
 use crate::error::{Error, Result};
 use crate::protocol::{Action, ConnectionId, FrameReader, Machine, Now};
+use crate::system::{disconnected, end_of_stream};
 
 /// Slices that one write passes to the system; the kernel takes no more (UIO_MAXIOV).
 const SLICES_PER_WRITE_MAX: usize = 1024;
@@ -500,14 +501,6 @@ fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<
     let spawned = std::thread::Builder::new().name(name.into()).spawn(body);
     spawned.map_err(|error| Error::System {
         what: "could not start a thread",
-        detail: error.to_string().into(),
-    })
-}
-
-/// A seed that differs from client to client.
-pub(super) fn seed() -> Result<u64> {
-    getrandom::u64().map_err(|error| Error::System {
-        what: "no random numbers",
         detail: error.to_string().into(),
     })
 }

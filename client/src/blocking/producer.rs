@@ -3,13 +3,12 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
-use tackboard_schema::TimestampMs;
 
 use super::delivery::{Delivery, Fate, record_outcome};
-use super::driver::{Driven, Driver, News, seed};
+use super::driver::{Driven, Driver, News};
 use crate::config::ProducerConfig;
 use crate::error::{Error, Result};
 use crate::protocol::Machine;
@@ -17,6 +16,7 @@ use crate::protocol::producer::{
     AppendError, Appended, BatchId, ProducerMachine, TopicLookup, TopicSlot,
 };
 use crate::record::{BatchReport, ProducerRecord, RecordPosition};
+use crate::system::{seed, wall_clock};
 
 type ReportTo = Box<dyn FnMut(BatchReport) + Send>;
 type Callback = Box<dyn FnOnce(Result<RecordPosition>) + Send>;
@@ -282,10 +282,7 @@ impl Producer {
         let mark = shared.lock().driven.machine.flush();
         let flushed = |state: &mut State| state.machine.is_flushed(mark).then_some(Ok(()));
         while shared
-            .wait_until(
-                Instant::now() + std::time::Duration::from_secs(3600),
-                flushed,
-            )
+            .wait_until(Instant::now() + Duration::from_secs(3600), flushed)
             .transpose()?
             .is_none()
         {}
@@ -323,11 +320,4 @@ impl fmt::Debug for Producer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Producer").finish_non_exhaustive()
     }
-}
-
-fn wall_clock() -> TimestampMs {
-    let since_epoch = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    TimestampMs(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
 }

@@ -14,6 +14,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ahash::AHashMap;
 use bytes::Bytes;
@@ -22,7 +23,7 @@ use tackboard_schema::native::HeadBuilder;
 use tackboard_schema::{ErrorCode, PartitionIndex};
 
 use super::backoff::Backoff;
-use super::connection::{Connection, ConnectionId, ConnectionState, Request};
+use super::connection::{Connection, ConnectionId, ConnectionState, Overdue, Request};
 use super::frames::InFrame;
 use super::messages::{self, Context, Welcome};
 use super::metadata::{Metadata, NoLeader};
@@ -31,6 +32,9 @@ use super::time::{Now, earliest};
 use crate::admin::TopicSummary;
 use crate::config::ClientConfig;
 use crate::error::{Error, Result};
+
+/// A transport that times its dialling itself has so much longer, and then knows better what went wrong.
+const DIAL_GRACE: Duration = Duration::from_secs(1);
 
 /// What the transport has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -313,18 +317,20 @@ impl<T> Cluster<T> {
                 .map(|_| id),
             None => {
                 if node.retry_at <= now {
-                    self.dial(address.clone());
+                    self.dial(address.clone(), now);
                 }
                 None
             }
         }
     }
 
-    fn dial(&mut self, address: Arc<str>) {
+    fn dial(&mut self, address: Arc<str>, now: Now) {
         let connection = ConnectionId(self.next_connection);
         self.next_connection += 1;
+        let dial_deadline = now.after(self.config.connect_timeout).after(DIAL_GRACE);
+        self.sweep_at = earliest(self.sweep_at, Some(dial_deadline));
         self.connections
-            .insert(connection, Connection::new(address.clone()));
+            .insert(connection, Connection::new(address.clone(), dial_deadline));
         self.nodes.entry(address.clone()).or_default().connection = Some(connection);
         self.actions.push_back(Action::Open {
             connection,
@@ -580,14 +586,21 @@ impl<T> Cluster<T> {
     }
 
     fn sweep(&mut self, now: Now) {
-        let overdue: Vec<_> = self
-            .connections
-            .iter()
-            .filter_map(|(id, one)| Some((*id, one.address.clone(), one.overdue(now)?)))
-            .collect();
-        for (id, address, api) in overdue {
-            let detail = format!("no answer to {} in time", messages::api_name(api)).into();
-            self.fail(id, Error::Disconnected { address, detail }, now);
+        let overdue = self.connections.iter().filter_map(|(id, connection)| {
+            Some((*id, connection.address.clone(), connection.overdue(now)?))
+        });
+        for (id, address, overdue) in overdue.collect::<Vec<_>>() {
+            let fault = match overdue {
+                Overdue::Dial => Error::Unreachable {
+                    address,
+                    detail: "timed out".into(),
+                },
+                Overdue::Request(api) => {
+                    let detail = format!("no answer to {} in time", messages::api_name(api)).into();
+                    Error::Disconnected { address, detail }
+                }
+            };
+            self.fail(id, fault, now);
         }
         self.sweep_at = self
             .connections
@@ -660,7 +673,7 @@ impl<T> Cluster<T> {
                 .is_none_or(|node| node.retry_at <= now)
             {
                 self.rotation = self.rotation.wrapping_add(step + 1);
-                return self.dial(address.clone());
+                return self.dial(address.clone(), now);
             }
         }
     }

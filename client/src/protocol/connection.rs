@@ -43,10 +43,19 @@ pub(crate) struct InFlight<T> {
     deadline: Now,
 }
 
+/// See [`Connection::overdue`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overdue {
+    Dial,
+    Request(ApiKey),
+}
+
 #[derive(Debug)]
 pub(crate) struct Connection<T> {
     pub(crate) address: Arc<str>,
     pub(crate) state: ConnectionState,
+    /// When dialling is given up, should the transport not do so itself.
+    dial_deadline: Now,
     next_correlation_id: u64,
     in_flight: AHashMap<CorrelationId, InFlight<T>>,
     in_flight_bytes: u64,
@@ -63,10 +72,11 @@ pub(crate) struct Request<'a> {
 }
 
 impl<T> Connection<T> {
-    pub(crate) fn new(address: Arc<str>) -> Self {
+    pub(crate) fn new(address: Arc<str>, dial_deadline: Now) -> Self {
         Self {
             address,
             state: ConnectionState::Dialling,
+            dial_deadline,
             next_correlation_id: 1,
             in_flight: AHashMap::new(),
             in_flight_bytes: 0,
@@ -139,20 +149,26 @@ impl<T> Connection<T> {
         Some(request)
     }
 
-    /// When the first request in flight runs out of time.
+    /// When the first request in flight, or the dialling, runs out of time.
     pub(crate) fn deadline(&self) -> Option<Now> {
+        let dial = (self.state == ConnectionState::Dialling).then_some(self.dial_deadline);
         self.in_flight
             .values()
             .map(|request| request.deadline)
+            .chain(dial)
             .min()
     }
 
-    /// A request in flight whose time has run out.
-    pub(crate) fn overdue(&self, now: Now) -> Option<ApiKey> {
-        self.in_flight
+    /// What has run out of time, if anything has.
+    pub(crate) fn overdue(&self, now: Now) -> Option<Overdue> {
+        if self.state == ConnectionState::Dialling && self.dial_deadline <= now {
+            return Some(Overdue::Dial);
+        }
+        let overdue = self
+            .in_flight
             .values()
-            .find(|request| request.deadline <= now)
-            .map(|request| request.api)
+            .find(|request| request.deadline <= now);
+        overdue.map(|request| Overdue::Request(request.api))
     }
 
     /// All requests without an answer, oldest first, when there will be none.

@@ -32,6 +32,9 @@ pub enum Fault {
     AppendAndSay(ErrorCode),
 }
 
+/// Decides about a batch for a partition of a topic.
+pub type FaultRule = Box<dyn FnMut(&str, i32, &BatchView<'_>) -> Fault + Send>;
+
 /// One batch in the log.
 #[derive(Clone, Debug)]
 pub struct Stored {
@@ -62,7 +65,7 @@ pub struct Broker {
     pub topics: BTreeMap<String, Vec<Partition>>,
     next_producer_id: i64,
     /// Asked before every append.
-    pub fault: Box<dyn FnMut(&str, i32, &BatchView<'_>) -> Fault + Send>,
+    pub fault: FaultRule,
     heads: HeadBuilder,
 }
 
