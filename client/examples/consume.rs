@@ -28,7 +28,7 @@ fn main() -> Result<()> {
 
     consumer.assign_topic("example", Start::Earliest)?;
     let mut records = 0;
-    let mut is_read = |consumer: &Consumer| -> Result<bool> {
+    let is_read = |consumer: &Consumer| -> Result<bool> {
         let mut positions =
             (0..count).map(|index| consumer.position("example", PartitionIndex(index)));
         positions
