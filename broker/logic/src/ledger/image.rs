@@ -36,7 +36,7 @@ pub struct LedgerLog {
     pub opened: Option<(SegmentBase, TimestampMs)>,
     /// A truncation that was begun: nothing at or behind it is the log's.
     pub truncate: Option<ProvenEnd>,
-    /// A storage fault had fenced it.
+    /// A storage fault fenced it, and it was not opened since.
     pub fenced: bool,
 }
 
@@ -57,6 +57,7 @@ impl LedgerLog {
                     last_append,
                 });
                 self.truncate = None;
+                self.fenced = false;
             }
             LedgerRecord::LogStart { offset, .. } => {
                 self.log_start_offset = self.log_start_offset.max(offset);
@@ -151,7 +152,7 @@ impl LedgerLog {
             position: end.file_at,
             last_append: end.last_append,
         });
-        // Behind the durable record, which would otherwise end the truncation.
+        // Behind the durable record, which would otherwise end the truncation and the fence.
         let truncate = self.truncate.map(|end| LedgerRecord::Truncate {
             partition,
             next_offset: end.offset,

@@ -103,6 +103,11 @@ impl LedgerWriter {
         self.recorded
     }
 
+    /// What is recorded of a log.
+    pub fn log(&self, partition: &TopicPartition) -> Option<&LedgerLog> {
+        self.logs.get(partition)
+    }
+
     /// All records up to this one are on the medium.
     pub fn durable(&self) -> RecordNumber {
         self.durable

@@ -347,7 +347,7 @@ impl Log {
             self.sync.want(next_offset);
             cx.plan.refresh(self.id, &mut self.sync);
         }
-        cx.wake_at(append.deadline_us);
+        cx.give_up_at(append.deadline_us);
         let waiter = AckWaiter {
             ticket: append.ticket,
             base_offset,

@@ -20,6 +20,8 @@ impl Log {
         self.state = LogState::Fenced(why);
         self.sync.fail();
         cx.plan.refresh(self.id, &mut self.sync);
+        // What was proven before stays proven; the next record of this kind comes after recovery and ends the fence.
+        self.record_durable(cx);
         cx.ledger.record(LedgerRecord::Fenced {
             partition: self.partition,
             durable_offset: self.sync.durable().offset,

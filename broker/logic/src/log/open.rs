@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use tackboard_schema::TimestampMs;
 use tackboard_schema::storage::ledger::LedgerRecord;
+use tackboard_schema::{Offset, TimestampMs};
 
 use super::chunk::{Chunk, Chunks};
 use super::position::{Position, Positions, StreamByte};
@@ -119,29 +119,33 @@ impl Log {
         });
     }
 
-    /// Records the epoch in which this broker leads the log, and where the log ended then.
+    /// Begins the epoch in which this broker leads the log, and records what the ledger does not say yet.
     fn begin_epoch(&mut self, cx: &mut Context<'_>) {
-        let end = self.positions.appended();
+        note_epoch(
+            &mut self.epochs,
+            self.leader_epoch,
+            self.positions.appended().offset,
+        );
+        let known = cx.ledger.log(&self.partition);
+        let known_epoch = known
+            .and_then(|log| log.epochs.last())
+            .map(|(epoch, _)| *epoch);
+        let known_start = known.map_or(Offset(0), |log| log.log_start_offset);
         for (epoch, start_offset) in &self.epochs {
-            cx.ledger.record(LedgerRecord::EpochStart {
+            if known_epoch.is_none_or(|known| known < *epoch) {
+                cx.ledger.record(LedgerRecord::EpochStart {
+                    partition: self.partition,
+                    epoch: *epoch,
+                    start_offset: *start_offset,
+                });
+            }
+        }
+        if known_start < self.log_start {
+            cx.ledger.record(LedgerRecord::LogStart {
                 partition: self.partition,
-                epoch: *epoch,
-                start_offset: *start_offset,
+                offset: self.log_start,
             });
         }
-        let known = self.epochs.last().map(|(epoch, _)| *epoch);
-        if known.is_none_or(|epoch| epoch < self.leader_epoch) {
-            note_epoch(&mut self.epochs, self.leader_epoch, end.offset);
-            cx.ledger.record(LedgerRecord::EpochStart {
-                partition: self.partition,
-                epoch: self.leader_epoch,
-                start_offset: end.offset,
-            });
-        }
-        cx.ledger.record(LedgerRecord::LogStart {
-            partition: self.partition,
-            offset: self.log_start,
-        });
         self.record_durable(cx);
         *cx.ledger_urgent = true;
     }

@@ -114,7 +114,7 @@ impl Log {
         let base = segment.base;
         let sync = cx.plan.started();
         self.sync.start(sync, target, cx.now.monotonic_us);
-        cx.wake_at(cx.now.monotonic_us.saturating_add(IO_TIMEOUT_US));
+        cx.give_up_at(cx.now.monotonic_us.saturating_add(IO_TIMEOUT_US));
         cx.stats.syncs += 1;
         cx.start(Effect::Sync {
             log: self.id,
@@ -171,7 +171,7 @@ impl Log {
         for queue in [&mut self.written_waiters, &mut self.durable_waiters] {
             queue.expire(now_us, |waiter| cx.refuse(waiter.ticket, true, refusal));
             if let Some(deadline_us) = queue.next_deadline_us() {
-                cx.wake_at(deadline_us);
+                cx.give_up_at(deadline_us);
             }
         }
         let started = [self.oldest_write_us(), self.sync.started_us()];
@@ -182,7 +182,7 @@ impl Log {
             if now_us >= due_us {
                 self.fence(StorageFault::TimedOut, cx);
             } else {
-                cx.wake_at(due_us);
+                cx.give_up_at(due_us);
             }
         }
     }

@@ -143,7 +143,7 @@ impl Log {
             state: WriteState::Flying,
         });
         self.issued = reach;
-        cx.wake_at(cx.now.monotonic_us.saturating_add(IO_TIMEOUT_US));
+        cx.give_up_at(cx.now.monotonic_us.saturating_add(IO_TIMEOUT_US));
         cx.stats.writes += 1;
         cx.stats.written_bytes += u64::from(length);
         cx.stats.synced_writes += u64::from(synced);

@@ -30,6 +30,8 @@ pub(crate) struct Context<'a> {
     pub io_in_flight: &'a mut u64,
     /// The earliest time at which any log has something to do.
     pub due_us: &'a mut u64,
+    /// The earliest time at which somebody or something is given up.
+    pub patience_us: &'a mut u64,
     /// Something recorded must reach the ledger now.
     pub ledger_urgent: &'a mut bool,
     /// Index memory changed by so many bytes.
@@ -51,6 +53,11 @@ impl Context<'_> {
     /// Something is to be done at `at_us` at the latest.
     pub fn wake_at(&mut self, at_us: u64) {
         *self.due_us = (*self.due_us).min(at_us);
+    }
+
+    /// Whoever or whatever is in flight now is given up at `at_us`.
+    pub fn give_up_at(&mut self, at_us: u64) {
+        *self.patience_us = (*self.patience_us).min(at_us);
     }
 
     pub fn refuse(&mut self, ticket: Ticket, respond: bool, refusal: Refusal) {

@@ -65,6 +65,8 @@ pub struct Shard {
 
     /// The earliest time at which any log has something to do.
     due_us: u64,
+    /// The earliest time at which a waiter or an operation is given up. It may be long gone already.
+    patience_us: u64,
     /// When the durable ends are to be recorded next.
     ledger_due_us: u64,
     /// Something that was recorded must not wait for that.
@@ -101,6 +103,7 @@ impl Shard {
             io_in_flight: 0,
             index_bytes: 0,
             due_us: u64::MAX,
+            patience_us: u64::MAX,
             ledger_due_us: 0,
             ledger_urgent: false,
             house_due_us: 0,
@@ -194,6 +197,7 @@ impl Shard {
             last_write: &mut self.last_write,
             io_in_flight: &mut self.io_in_flight,
             due_us: &mut self.due_us,
+            patience_us: &mut self.patience_us,
             ledger_urgent: &mut self.ledger_urgent,
             index_bytes: &mut self.index_bytes,
         };

@@ -157,6 +157,7 @@ impl Shard {
             last_write: &mut self.last_write,
             io_in_flight: &mut self.io_in_flight,
             due_us: &mut self.due_us,
+            patience_us: &mut self.patience_us,
             ledger_urgent: &mut self.ledger_urgent,
             index_bytes: &mut self.index_bytes,
         };

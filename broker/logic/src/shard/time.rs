@@ -11,8 +11,9 @@ impl Shard {
         while let Some(parked) = self.parked.next_expired(now.monotonic_us) {
             self.answer_parked(parked, out);
         }
-        if now.monotonic_us >= self.due_us {
+        if now.monotonic_us >= self.due_us.min(self.patience_us) {
             self.due_us = u64::MAX;
+            self.patience_us = u64::MAX;
             for log in self.log_ids() {
                 self.with_log(now, out, log, |log, cx| log.on_time(cx));
                 self.settle(now, log, out);
@@ -33,7 +34,9 @@ impl Shard {
     pub fn next_deadline_us(&self) -> Option<u64> {
         let ledger = (!self.unrecorded.is_empty()).then_some(self.ledger_due_us);
         let logs = (self.due_us != u64::MAX).then_some(self.due_us);
-        [self.parked.next_deadline_us(), ledger, logs]
+        // While nothing is in flight, the tick of once a second is soon enough to give up.
+        let patience = (self.io_in_flight > 0).then_some(self.patience_us);
+        [self.parked.next_deadline_us(), ledger, logs, patience]
             .into_iter()
             .flatten()
             .min()

@@ -172,6 +172,8 @@ pub struct Recovery {
     config: LogConfig,
     candidates: Vec<Candidate>,
     stage: Stage,
+    /// The end of the last segment whose index is believed: a segment is sealed only when it is durable.
+    sealed_end: Offset,
     /// What is to be done to files, in order.
     work: VecDeque<FileWork>,
     /// The read that was asked for last has failed once.
@@ -217,6 +219,7 @@ impl Recovery {
             config: config.clone(),
             candidates: Vec::new(),
             stage: Stage::Indexes { at: 0 },
+            sealed_end: Offset(0),
             work: VecDeque::new(),
             read_failed: false,
             segments: Vec::new(),

@@ -151,7 +151,11 @@ impl Recovery {
         match &self.stage {
             Stage::Indexes { at } => {
                 let at = *at;
-                self.candidates[at].summary = bytes.ok().and_then(|bytes| self.believe(at, bytes));
+                let summary = bytes.ok().and_then(|bytes| self.believe(at, bytes));
+                if let Some((summary, _)) = &summary {
+                    self.sealed_end = self.sealed_end.max(summary.next_offset);
+                }
+                self.candidates[at].summary = summary;
                 self.stage = Stage::Indexes { at: at + 1 };
             }
             Stage::Producers { below } => {
@@ -251,7 +255,9 @@ impl Recovery {
     /// Below it, everything was on the medium.
     fn proven(&self) -> Offset {
         let durable = self.ledger.durable.map_or(Offset(0), |end| end.offset);
-        durable.max(self.ledger.log_start_offset)
+        durable
+            .max(self.ledger.log_start_offset)
+            .max(self.sealed_end)
     }
 
     /// Nothing at or behind it is the log's.
