@@ -108,20 +108,10 @@ fn storage_finding(config: &Config) -> Finding {
                 config.data_dir.display()
             ),
         ),
-        Ok(StorageVerdict::Refused { reason }) => match config.direct_io {
-            DirectIo::Prefer => Finding::warn(
-                NAME,
-                format!(
-                    "{reason}; the broker uses buffered I/O instead, slower and less sure (storage.direct_io = \"prefer\")"
-                ),
-                "put the data folder on a disk with ext4 or XFS: --data DIR",
-            ),
-            DirectIo::Require => Finding::fault(
-                NAME,
-                reason,
-                "put the data folder on a disk with ext4 or XFS: --data DIR; or, for a trial, allow buffered I/O: --set storage.direct_io=prefer",
-            ),
-        },
+        Ok(StorageVerdict::Refused {
+            reason,
+            has_fallback,
+        }) => refused(reason, has_fallback, config.direct_io),
         Err(error) => Finding::fault(
             NAME,
             error.to_string(),
@@ -130,6 +120,33 @@ fn storage_finding(config: &Config) -> Finding {
                 config.data_dir.display()
             ),
         ),
+    }
+}
+
+fn refused(reason: String, has_fallback: bool, wanted: DirectIo) -> Finding {
+    const NAME: &str = "direct I/O";
+    const DISK: &str = "put the data folder on a disk with ext4 or XFS: --data DIR";
+    match (wanted, has_fallback) {
+        (DirectIo::Prefer, true) => Finding::warn(
+            NAME,
+            format!(
+                "{reason}; the broker uses buffered I/O instead (storage.direct_io = \"prefer\")"
+            ),
+            DISK,
+        ),
+        (DirectIo::Prefer, false) => Finding::fault(
+            NAME,
+            format!(
+                "{reason}; buffered I/O can be used on tmpfs only, whatever storage.direct_io says"
+            ),
+            DISK,
+        ),
+        (DirectIo::Require, true) => Finding::fault(
+            NAME,
+            reason,
+            format!("{DISK}; or, for a trial, allow buffered I/O: --set storage.direct_io=prefer"),
+        ),
+        (DirectIo::Require, false) => Finding::fault(NAME, reason, DISK),
     }
 }
 

@@ -30,6 +30,8 @@ pub enum StorageVerdict {
     Refused {
         /// What was found, for people.
         reason: String,
+        /// The runtime can use buffered I/O here. It does so on tmpfs only.
+        has_fallback: bool,
     },
 }
 
@@ -52,7 +54,11 @@ pub fn judge(data_dir: &Path) -> io::Result<StorageVerdict> {
             folder.display(),
             kind.name
         );
-        return Ok(StorageVerdict::Refused { reason });
+        let has_fallback = kind.name == "tmpfs";
+        return Ok(StorageVerdict::Refused {
+            reason,
+            has_fallback,
+        });
     }
     match try_direct_write(&folder) {
         Ok(()) => Ok(StorageVerdict::Direct {
@@ -64,7 +70,10 @@ pub fn judge(data_dir: &Path) -> io::Result<StorageVerdict> {
                 folder.display(),
                 kind.name
             );
-            Ok(StorageVerdict::Refused { reason })
+            Ok(StorageVerdict::Refused {
+                reason,
+                has_fallback: false,
+            })
         }
         Err(Trial::Failed(error)) => Err(named("cannot write in", &folder, &error)),
     }

@@ -307,7 +307,7 @@ const LOGS: &[Setting] = &[
         Kind::Choice(&["require", "prefer"]),
         "\"require\"",
         None,
-        "\"require\": the broker starts only where the file system takes direct I/O. \"prefer\": on memory-backed or other file systems without it, buffered I/O is used, slower and with the page cache's durability; it is said at the start.",
+        "\"require\": the broker starts only where the file system takes direct I/O. \"prefer\": on tmpfs, which lives in memory, it goes on with buffered I/O and says so; for trials only, nothing there survives a restart of the machine.",
     ),
     setting(
         "storage.reserve_bytes",
