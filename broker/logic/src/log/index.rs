@@ -154,3 +154,89 @@ impl SparseIndex {
 pub fn relative(base: Offset, offset: Offset) -> Option<u32> {
     u32::try_from(offset.0.checked_sub(base.0)?).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index() -> SparseIndex {
+        let mut index = SparseIndex::default();
+        let mut latest = i64::MIN;
+        for batch in 0..100_u32 {
+            index.note(batch * 10, batch * 300, TimestampMs(latest), 1000);
+            latest = latest.max(i64::from(batch) * 7 % 50);
+        }
+        index
+    }
+
+    #[test]
+    fn an_entry_comes_every_so_many_bytes_and_none_for_the_first_batch() {
+        let index = index();
+        let starts: Vec<u32> = index
+            .entries
+            .iter()
+            .map(|entry| entry.file_at)
+            .take(3)
+            .collect();
+        assert_eq!(starts, [1200, 2400, 3600]);
+    }
+
+    #[test]
+    fn offsets_are_found_between_the_entries_around_them() {
+        let index = index();
+        assert_eq!(
+            index.find_offset(0),
+            IndexHit {
+                file_at: 0,
+                next_file_at: Some(1200)
+            }
+        );
+        assert_eq!(
+            index.find_offset(39),
+            IndexHit {
+                file_at: 0,
+                next_file_at: Some(1200)
+            }
+        );
+        assert_eq!(
+            index.find_offset(40),
+            IndexHit {
+                file_at: 1200,
+                next_file_at: Some(2400)
+            }
+        );
+        let last = index.find_offset(u32::MAX);
+        assert_eq!((last.file_at, last.next_file_at), (28_800, None));
+    }
+
+    #[test]
+    fn no_record_before_the_entry_of_a_time_is_as_late() {
+        let index = index();
+        for timestamp in 0..60 {
+            let hit = index.find_timestamp(TimestampMs(timestamp));
+            let before = (0..100_i64).filter(|batch| batch * 300 < i64::from(hit.file_at));
+            assert!(
+                before
+                    .map(|batch| batch * 7 % 50)
+                    .all(|time| time < timestamp)
+            );
+        }
+    }
+
+    #[test]
+    fn thinning_keeps_what_it_keeps() {
+        let mut thin = index();
+        thin.thin_out();
+        assert!(thin.entries.len() <= index().entries.len() / 2);
+        let hit = thin.find_offset(500);
+        assert!(hit.file_at <= 15_000 && hit.next_file_at.unwrap() > 15_000);
+    }
+
+    #[test]
+    fn reads_back_what_it_stores() {
+        let index = index();
+        let base = Offset(7_000);
+        let again = SparseIndex::from_stored(base, index.stored_entries(base));
+        assert_eq!(again.entries, index.entries);
+    }
+}

@@ -289,3 +289,143 @@ impl Producer {
 fn next_sequence(last: i32) -> i32 {
     last.checked_add(1).unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use tackboard_schema::LeaderEpoch;
+    use tackboard_schema::record_batch::Attributes;
+
+    use super::*;
+
+    fn header(id: i64, epoch: i16, sequence: i32, records: i32) -> BatchHeader {
+        BatchHeader {
+            base_offset: Offset(0),
+            batch_length: 100,
+            partition_leader_epoch: LeaderEpoch(0),
+            crc: 0,
+            attributes: Attributes(0),
+            last_offset_delta: records - 1,
+            base_timestamp: TimestampMs(0),
+            max_timestamp: TimestampMs(0),
+            producer_id: ProducerId(id),
+            producer_epoch: ProducerEpoch(epoch),
+            base_sequence: sequence,
+            record_count: records,
+        }
+    }
+
+    fn append(table: &mut ProducerTable, header: BatchHeader, at: i64, wall: i64) {
+        assert_eq!(table.check(&header), Ok(Sequencing::Next));
+        table.note(&header, Offset(at), TimestampMs(wall));
+    }
+
+    fn refusal(table: &ProducerTable, header: BatchHeader) -> ErrorCode {
+        table.check(&header).unwrap_err().code
+    }
+
+    #[test]
+    fn sequences_wrap() {
+        let mut table = ProducerTable::new();
+        append(&mut table, header(1, 0, i32::MAX - 1, 4), 0, 0);
+        append(&mut table, header(1, 0, 2, 1), 4, 0);
+        let retry = table.check(&header(1, 0, i32::MAX - 1, 4)).unwrap();
+        assert_eq!(
+            retry,
+            Sequencing::Duplicate {
+                base_offset: Offset(0),
+                next_offset: Offset(4)
+            }
+        );
+        append(&mut table, header(2, 0, i32::MAX, 1), 5, 0);
+        append(&mut table, header(2, 0, 0, 1), 6, 0);
+    }
+
+    #[test]
+    fn the_window_holds_five_batches() {
+        let mut table = ProducerTable::new();
+        for batch in 0..6 {
+            append(
+                &mut table,
+                header(1, 0, batch * 10, 10),
+                i64::from(batch) * 10,
+                0,
+            );
+        }
+        assert_eq!(
+            refusal(&table, header(1, 0, 0, 10)),
+            ErrorCode::OutOfOrderSequenceNumber
+        );
+        for batch in 1..6 {
+            let base_offset = Offset(i64::from(batch) * 10);
+            let next_offset = base_offset.plus(10);
+            let expected = Ok(Sequencing::Duplicate {
+                base_offset,
+                next_offset,
+            });
+            assert_eq!(table.check(&header(1, 0, batch * 10, 10)), expected);
+        }
+        // The same first sequence with another length is no retry.
+        assert_eq!(
+            refusal(&table, header(1, 0, 50, 9)),
+            ErrorCode::OutOfOrderSequenceNumber
+        );
+    }
+
+    #[test]
+    fn a_new_epoch_starts_at_zero_and_ends_the_old_one() {
+        let mut table = ProducerTable::new();
+        append(&mut table, header(1, 3, 100, 1), 0, 0);
+        assert_eq!(
+            refusal(&table, header(1, 4, 101, 1)),
+            ErrorCode::OutOfOrderSequenceNumber
+        );
+        append(&mut table, header(1, 4, 0, 1), 1, 0);
+        assert_eq!(
+            refusal(&table, header(1, 3, 101, 1)),
+            ErrorCode::InvalidProducerEpoch
+        );
+        append(&mut table, header(1, 4, 1, 1), 2, 0);
+    }
+
+    #[test]
+    fn whoever_was_silent_for_longest_is_forgotten_first() {
+        let mut table = ProducerTable::new();
+        for id in 0..PRODUCERS_PER_LOG_MAX as i64 {
+            append(&mut table, header(id, 0, 0, 1), id, id);
+        }
+        append(&mut table, header(0, 0, 1, 1), 0, 20_000);
+        append(&mut table, header(-7 + i64::MAX, 0, 5, 1), 0, 20_001);
+        assert_eq!(table.len(), PRODUCERS_PER_LOG_MAX);
+        assert_eq!(
+            table.check(&header(1, 0, 77, 1)),
+            Ok(Sequencing::Next),
+            "1 was forgotten"
+        );
+        assert!(table.check(&header(0, 0, 77, 1)).is_err(), "0 was not");
+        table.expire(TimestampMs(PRODUCER_EXPIRY_MS + 10_000));
+        assert_eq!(table.len(), 2);
+        table.expire(TimestampMs(PRODUCER_EXPIRY_MS + 20_001));
+        assert!(table.is_empty());
+    }
+
+    #[test]
+    fn a_snapshot_gives_the_same_answers() {
+        let mut table = ProducerTable::new();
+        for id in [5, 3, 9] {
+            for batch in 0..7 {
+                append(&mut table, header(id, 2, batch, 1), i64::from(batch), id);
+            }
+        }
+        let again = ProducerTable::from_entries(table.entries());
+        assert_eq!(again.entries(), table.entries());
+        assert_eq!(again.check(&header(3, 2, 7, 1)), Ok(Sequencing::Next));
+        assert_eq!(
+            refusal(&again, header(3, 2, 9, 1)),
+            ErrorCode::OutOfOrderSequenceNumber
+        );
+        assert!(matches!(
+            again.check(&header(9, 2, 6, 1)),
+            Ok(Sequencing::Duplicate { .. })
+        ));
+    }
+}

@@ -270,3 +270,106 @@ impl SyncPlan {
         self.dirty_logs
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten bytes an offset.
+    fn reach(offset: i64) -> Reach {
+        let byte = StreamByte(offset as u64 * 10);
+        Reach {
+            byte,
+            end: Position {
+                offset: Offset(offset),
+                at: byte,
+            },
+        }
+    }
+
+    fn log() -> LogSync {
+        LogSync::recovered(reach(0).end)
+    }
+
+    #[test]
+    fn synced_writes_of_the_prefix_prove_themselves() {
+        let mut sync = log();
+        sync.want(Offset(2));
+        sync.note_write(reach(0).byte, reach(1), true);
+        assert_eq!(sync.durable().offset, Offset(1));
+        assert!(sync.is_dirty() && !sync.needs_sync());
+        sync.note_write(reach(1).byte, reach(2), true);
+        assert!(!sync.is_dirty());
+    }
+
+    #[test]
+    fn a_plain_write_holds_everything_behind_it_back_until_a_sync() {
+        let mut sync = log();
+        sync.want(Offset(9));
+        sync.note_write(reach(0).byte, reach(1), false);
+        sync.note_write(reach(1).byte, reach(2), true);
+        assert_eq!(sync.durable().offset, Offset(0));
+        assert!(sync.needs_sync());
+        sync.start(SyncId(1), reach(2), 0);
+        assert!(!sync.needs_sync(), "one at a time");
+        // Completed while the sync is in flight, proven by itself once the gap is closed.
+        sync.note_write(reach(2).byte, reach(3), true);
+        assert!(sync.finish(SyncId(1), reach(3)));
+        assert_eq!(sync.durable().offset, Offset(3));
+    }
+
+    #[test]
+    fn a_sync_proves_only_what_was_written_before_it_began() {
+        let mut sync = log();
+        sync.want(Offset(9));
+        sync.note_write(reach(0).byte, reach(1), false);
+        sync.start(SyncId(1), reach(1), 0);
+        sync.note_write(reach(1).byte, reach(2), false);
+        sync.finish(SyncId(1), reach(2));
+        assert_eq!(sync.durable().offset, Offset(1));
+        assert!(sync.needs_sync(), "what arrived meanwhile rides the next");
+    }
+
+    #[test]
+    fn nothing_is_proven_after_a_failure() {
+        let mut sync = log();
+        sync.want(Offset(9));
+        sync.note_write(reach(0).byte, reach(1), false);
+        sync.start(SyncId(1), reach(1), 0);
+        sync.fail();
+        assert!(sync.finish(SyncId(1), reach(1)));
+        sync.note_write(reach(1).byte, reach(2), true);
+        assert_eq!(sync.durable().offset, Offset(0));
+        assert!(!sync.is_dirty() && !sync.needs_sync());
+        assert!(!sync.finish(SyncId(7), reach(2)), "never started");
+    }
+
+    #[test]
+    fn many_dirty_logs_stop_writes_from_proving_themselves() {
+        let mut plan = SyncPlan::default();
+        let mut logs: Vec<LogSync> = (0..=SYNCED_LOGS_MAX).map(|_| log()).collect();
+        for (slot, sync) in logs.iter_mut().enumerate() {
+            assert!(plan.writes_prove_themselves());
+            sync.want(Offset(1));
+            plan.refresh(
+                LogId {
+                    slot: slot as u32,
+                    generation: 0,
+                },
+                sync,
+            );
+        }
+        assert!(!plan.writes_prove_themselves());
+        logs[0].note_write(reach(0).byte, reach(1), true);
+        plan.refresh(
+            LogId {
+                slot: 0,
+                generation: 0,
+            },
+            &mut logs[0],
+        );
+        assert!(plan.writes_prove_themselves());
+        plan.forget(&mut logs[1]);
+        assert_eq!(plan.dirty_logs(), SYNCED_LOGS_MAX - 1);
+    }
+}

@@ -95,3 +95,49 @@ impl AckQueue {
         self.queue.front().map(|waiter| waiter.next_offset)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiter(ticket: u64, next_offset: i64, deadline_us: u64) -> AckWaiter {
+        AckWaiter {
+            ticket: Ticket(ticket),
+            base_offset: Offset(next_offset - 1),
+            next_offset: Offset(next_offset),
+            deadline_us,
+            duplicate: false,
+        }
+    }
+
+    fn released(queue: &mut AckQueue, reached: i64) -> Vec<u64> {
+        std::iter::from_fn(|| queue.release(Offset(reached)))
+            .map(|waiter| waiter.ticket.0)
+            .collect()
+    }
+
+    #[test]
+    fn waiters_leave_in_order_of_offset_and_a_retry_behind_its_original() {
+        let mut queue = AckQueue::default();
+        queue.insert(waiter(1, 10, 5));
+        queue.insert(waiter(2, 20, 5));
+        queue.insert(waiter(3, 10, 5));
+        assert_eq!(queue.first_next_offset(), Some(Offset(10)));
+        assert_eq!(released(&mut queue, 9), []);
+        assert_eq!(released(&mut queue, 19), [1, 3]);
+        assert_eq!(released(&mut queue, 20), [2]);
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn those_whose_time_is_up_leave_from_anywhere() {
+        let mut queue = AckQueue::default();
+        queue.insert(waiter(1, 10, 50));
+        queue.insert(waiter(2, 20, 5));
+        queue.insert(waiter(3, 30, 70));
+        let mut expired = Vec::new();
+        queue.expire(50, |waiter| expired.push(waiter.ticket.0));
+        assert_eq!(expired, [1, 2]);
+        assert_eq!((queue.len(), queue.next_deadline_us()), (1, Some(70)));
+    }
+}

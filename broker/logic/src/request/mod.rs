@@ -2,4 +2,5 @@
 //! several cores answer together.
 
 pub mod acks;
+pub mod gather;
 pub mod parked;

@@ -146,3 +146,57 @@ impl ParkedFetches {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fetch(ticket: u64, bytes_min: u32, deadline_us: u64) -> ParkedFetch {
+        ParkedFetch {
+            ticket: Ticket(ticket),
+            entries: Vec::new(),
+            bytes_min,
+            bytes_max: 1000,
+            deadline_us,
+            bytes_visible: 0,
+        }
+    }
+
+    #[test]
+    fn enough_bytes_are_counted_over_several_moves() {
+        let mut parked = ParkedFetches::default();
+        let id = parked.park(fetch(1, 100, 5));
+        assert!(!parked.note_visible(id, 60));
+        assert!(parked.note_visible(id, 40));
+        assert_eq!(parked.take(id).unwrap().ticket, Ticket(1));
+        assert!(!parked.note_visible(id, 1000), "it is gone");
+        assert!(parked.take(id).is_none());
+    }
+
+    #[test]
+    fn a_slot_used_again_is_another_fetch() {
+        let mut parked = ParkedFetches::default();
+        let first = parked.park(fetch(1, 1, 5));
+        parked.take(first);
+        let second = parked.park(fetch(2, 1, 9));
+        assert_ne!(first, second);
+        assert!(!parked.is_live(first) && parked.is_live(second));
+        assert_eq!(
+            parked.next_expired(8),
+            None,
+            "the first one's deadline is nobody's"
+        );
+        assert_eq!(parked.next_expired(9), Some(second));
+    }
+
+    #[test]
+    fn deadlines_of_answered_fetches_do_not_pile_up() {
+        let mut parked = ParkedFetches::default();
+        for ticket in 0..10_000 {
+            let id = parked.park(fetch(ticket, 1, u64::MAX));
+            parked.take(id);
+        }
+        assert!(parked.deadlines.len() < 100);
+        assert!(parked.is_empty());
+    }
+}
