@@ -15,16 +15,17 @@ use std::{
 use tackboard_logic::{
     ledger::{LedgerFiles, LedgerImage, replay},
     log::recovery::RestartClass,
+    metadata::Image,
 };
 use tackboard_schema::{
-    BrokerId,
+    BrokerId, TopicPartition,
     storage::{
         Stored,
         superblock::{FILE_NAMES, Superblock, read},
     },
 };
 
-use crate::disk::paths::DataPaths;
+use crate::{disk::paths::DataPaths, random::random_id};
 
 /// Largest ledger file that is read, bytes.
 pub const LEDGER_BYTES_MAX: u64 = 1 << 30;
@@ -81,8 +82,8 @@ pub enum FolderError {
 pub struct Folder {
     /// Where things lie.
     pub paths: DataPaths,
-    /// Held until the process ends.
-    _lock: File,
+    /// Held as long as any thread of this broker may write.
+    lock: Option<File>,
     /// As it now stands on the medium.
     superblock: Superblock,
     /// Of the machine as it runs now.
@@ -109,6 +110,8 @@ impl Folder {
     /// See [`FolderError`].
     pub fn open(root: &Path, broker: BrokerId) -> Result<Folder, FolderError> {
         std::fs::create_dir_all(root).map_err(fault("create", root))?;
+        // glommio opens by directory descriptor and has none for the current one.
+        let root = &std::path::absolute(root).map_err(fault("find", root))?;
         let paths = DataPaths::new(root);
         let lock = lock(&paths)?;
         for folder in [paths.ledgers(), paths.logs(), paths.trash()] {
@@ -135,10 +138,9 @@ impl Folder {
             None => (fresh(&paths, broker, boot_id)?, RestartClass::Clean),
         };
         let (ledger, old_ledgers) = read_ledgers(&paths)?;
-        empty(&paths.trash());
         Ok(Folder {
             paths,
-            _lock: lock,
+            lock: Some(lock),
             superblock,
             boot_id,
             restart,
@@ -150,6 +152,34 @@ impl Folder {
     /// The cluster that the broker belongs to.
     pub fn cluster_id(&self) -> [u8; 16] {
         self.superblock.cluster_id
+    }
+
+    /// Keeps the folder locked until the process ends: a thread that could not be stopped may still write to it.
+    pub fn lock_for_good(&mut self) {
+        std::mem::forget(self.lock.take());
+    }
+
+    /// Moves the logs of deleted topics out of the way that a crash, or a stop, had left in place.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn discard_tombstoned(&self, image: &Image) -> Result<(), FolderError> {
+        let logs = self.paths.logs();
+        for entry in std::fs::read_dir(&logs).map_err(fault("list", &logs))? {
+            let path = entry.map_err(fault("list", &logs))?.path();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            let partition = name.parse::<TopicPartition>();
+            if partition.is_ok_and(|partition| image.tombstone(partition.topic).is_some()) {
+                std::fs::rename(&path, self.paths.trash().join(&name))
+                    .map_err(fault("discard", &path))?;
+            }
+        }
+        empty(&self.paths.trash());
+        Ok(())
     }
 
     /// Tells this folder from every other.
@@ -349,14 +379,4 @@ fn boot_id() -> [u8; 16] {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
     u128::from_str_radix(&digits, 16).map_or_else(|_| random_id(), u128::to_be_bytes)
-}
-
-/// Sixteen random bytes.
-///
-/// # Panics
-/// When the kernel gives none.
-pub fn random_id() -> [u8; 16] {
-    let mut id = [0; 16];
-    getrandom::fill(&mut id).expect("the kernel gives random bytes");
-    id
 }

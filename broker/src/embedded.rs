@@ -139,6 +139,7 @@ pub fn start(config: Config) -> Result<Handle, StartError> {
         memory_bytes: config.memory.total_bytes,
     })?;
     let image = control.first_image.clone();
+    folder.discard_tombstoned(&image)?;
     let started = StartedCores::start(StartCores {
         config: &config,
         folder: &folder,
@@ -340,8 +341,10 @@ impl StartedCores {
     }
 }
 
+/// Joins all cores, and tells why the first of those failed that did.
 fn first_failure(handles: Vec<CoreHandle<bool>>) -> String {
-    let failed = handles.into_iter().find_map(|handle| handle.join().err());
+    let joined: Vec<_> = handles.into_iter().map(CoreHandle::join).collect();
+    let failed = joined.into_iter().find_map(Result::err);
     failed.map_or_else(
         || "a core ended before it served".to_owned(),
         |error| error.to_string(),
@@ -428,11 +431,14 @@ impl Handle {
             return false;
         };
         let report = control.shutdown(Instant::now() + self.config.shutdown_deadline);
-        let mut clean = report.clean;
-        if report.not_drained.is_empty() {
+        let all_drained = (report.as_ref()).is_some_and(|report| report.not_drained.is_empty());
+        let mut clean = report.is_some_and(|report| report.clean);
+        if all_drained {
             for core in self.cores.drain(..) {
                 clean &= core.join().is_ok_and(|drained| drained);
             }
+        } else {
+            self.folder.lock_for_good();
         }
         self.watchdog.take();
         if clean {

@@ -13,6 +13,7 @@ pub mod embedded;
 #[cfg(test)]
 mod golden;
 pub mod native;
+mod random;
 pub mod serve;
 pub mod shard;
 pub mod signals;

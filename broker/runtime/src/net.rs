@@ -158,6 +158,38 @@ pub async fn connect(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
+/// Sets what a served connection needs: no delay, and an end when its peer is silent for `silent_max`, be it that its
+/// machine has gone or that it takes nothing of what it was sent.
+///
+/// # Errors
+/// Whatever the kernel says.
+pub fn prepare(stream: &TcpStream, silent_max: Duration) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let seconds = silent_max.as_secs() as libc::c_int;
+    let milliseconds = silent_max.as_millis() as libc::c_int;
+    let options = [
+        (libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, seconds),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, (seconds / 4).max(1)),
+        (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, milliseconds),
+    ];
+    for (level, option, value) in options {
+        let length = size_of::<libc::c_int>() as u32;
+        // SAFETY: the pointer and length describe `value`, and the descriptor is open.
+        let done = unsafe {
+            libc::setsockopt(
+                stream.as_raw_fd(),
+                level,
+                option,
+                (&raw const value).cast(),
+                length,
+            )
+        };
+        outcome(done)?;
+    }
+    Ok(())
+}
+
 /// The reading half of a connection: its own descriptor.
 pub struct Reader(TcpStream);
 

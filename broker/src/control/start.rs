@@ -240,18 +240,15 @@ impl ControlHandle {
         }
     }
 
-    /// Tells the cores to finish, waits for them until the deadline, and ends the thread.
-    pub fn shutdown(self, deadline: Instant) -> ShutdownReport {
+    /// Tells the cores to finish, waits for them until the deadline, and ends the thread. `None` when the thread does not
+    /// answer: nothing is then known of any core.
+    pub fn shutdown(self, deadline: Instant) -> Option<ShutdownReport> {
         let (answer, report) = flume::bounded(1);
         if let Some(requests) = &self.requests {
             // If the thread has ended, nothing comes, and the wait below ends by its deadline.
             let _ = requests.send(Request::Shutdown { deadline, answer });
         }
-        let report = report.recv_deadline(deadline + REPORT_PATIENCE).ok();
-        report.unwrap_or(ShutdownReport {
-            clean: false,
-            not_drained: Vec::new(),
-        })
+        report.recv_deadline(deadline + REPORT_PATIENCE).ok()
     }
 }
 

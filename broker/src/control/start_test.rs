@@ -231,10 +231,10 @@ fn a_shutdown_waits_for_the_cores() {
     let report = handle.shutdown(Instant::now() + PATIENCE);
     assert_eq!(
         report,
-        ShutdownReport {
+        Some(ShutdownReport {
             clean: true,
             not_drained: Vec::new()
-        }
+        })
     );
     drain.join().expect("drained");
 }
@@ -253,10 +253,10 @@ fn a_shutdown_ends_at_its_deadline() {
         .shutdown(Instant::now() + Duration::from_millis(50));
     assert_eq!(
         report,
-        ShutdownReport {
+        Some(ShutdownReport {
             clean: false,
             not_drained: vec![CoreId(1)]
-        }
+        })
     );
 }
 

@@ -91,7 +91,13 @@ pub async fn recover(
                 };
                 recovery.done(done);
             }
-            RecoveryStep::Done(recovered) => return Ok((files, recovered)),
+            RecoveryStep::Done(recovered) => {
+                // The newest segment is appended to from here on, whatever recovery had to look at.
+                if let Some(newest) = recovered.segments.last() {
+                    active(&mut files, newest.base).await?;
+                }
+                return Ok((files, recovered));
+            }
             RecoveryStep::Failed(fault) => return Err(fault),
         }
     }
@@ -138,7 +144,6 @@ async fn list_on_pool(folder: PathBuf) -> Result<Vec<Listed>, StorageFault> {
 fn list(folder: &Path) -> io::Result<Vec<Listed>> {
     if !folder.exists() {
         std::fs::create_dir(folder)?;
-        std::fs::File::open(folder.parent().unwrap_or(Path::new(".")))?.sync_all()?;
     }
     let mut found: std::collections::BTreeMap<i64, Listed> = Default::default();
     let mut sidecars = Vec::new();
@@ -161,6 +166,10 @@ fn list(folder: &Path) -> io::Result<Vec<Listed>> {
                 tracing::warn!(path = %entry.path().display(), "not a file of a log; left alone")
             }
         }
+    }
+    if found.is_empty() {
+        // New, or its entry was never synced: nothing in it may count before it is.
+        std::fs::File::open(folder.parent().unwrap_or(Path::new(".")))?.sync_all()?;
     }
     for (base, part) in sidecars {
         if let Some(listed) = found.get_mut(&base.0) {

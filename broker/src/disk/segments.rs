@@ -5,7 +5,7 @@
 
 use std::{
     cell::Cell,
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io,
     path::{Path, PathBuf},
     rc::Rc,
@@ -33,6 +33,13 @@ pub struct SegmentFile {
     cutting: Cell<bool>,
 }
 
+/// What is being removed.
+#[derive(Default)]
+struct Doomed {
+    segments: BTreeSet<i64>,
+    all: bool,
+}
+
 /// How long a write waits before it looks again whether the file is being cut.
 const CUTTING_PAUSE: Duration = Duration::from_millis(1);
 
@@ -40,6 +47,10 @@ const CUTTING_PAUSE: Duration = Duration::from_millis(1);
 pub struct LogFiles {
     folder: PathBuf,
     open: BTreeMap<i64, Rc<SegmentFile>>,
+    /// Opens under way: nothing is removed or moved meanwhile, since glommio looks at the path once more after it has
+    /// the descriptor, and panics when it has gone.
+    opening: u32,
+    doomed: Doomed,
 }
 
 impl LogFiles {
@@ -48,7 +59,52 @@ impl LogFiles {
         LogFiles {
             folder,
             open: BTreeMap::new(),
+            opening: 0,
+            doomed: Doomed::default(),
         }
+    }
+
+    /// Announces the opening of a segment; [`LogFiles::open_ended`] follows.
+    ///
+    /// # Errors
+    /// ENOENT when the segment is being removed.
+    pub fn open_begins(&mut self, segment: SegmentBase) -> Result<(), StorageFault> {
+        if self.doomed.all || self.doomed.segments.contains(&segment.0.0) {
+            return Err(StorageFault::Io {
+                os_error: libc::ENOENT,
+            });
+        }
+        self.opening += 1;
+        Ok(())
+    }
+
+    /// The counterpart of [`LogFiles::open_begins`].
+    pub fn open_ended(&mut self) {
+        self.opening -= 1;
+    }
+
+    /// From here on the segment, or with `None` any of them, is not opened any more.
+    pub fn doom(&mut self, segment: Option<SegmentBase>) {
+        match segment {
+            Some(segment) => {
+                self.forget(segment);
+                self.doomed.segments.insert(segment.0.0);
+            }
+            None => {
+                self.open.clear();
+                self.doomed.all = true;
+            }
+        }
+    }
+
+    /// The doomed segment's files have gone; its name may be used again.
+    pub fn removed(&mut self, segment: SegmentBase) {
+        self.doomed.segments.remove(&segment.0.0);
+    }
+
+    /// Whether any segment is being opened.
+    pub fn is_opening(&self) -> bool {
+        self.opening > 0
     }
 
     /// Where the log lies.
@@ -250,8 +306,11 @@ impl SegmentFile {
                 .map_err(|error| fault(&error))?;
             let mut block = self.plain.alloc_dma_buffer(BLOCK as usize);
             block.as_bytes_mut().fill(0);
-            let keep = keep.min(old.len());
-            block.as_bytes_mut()[..keep].copy_from_slice(&old[..keep]);
+            let kept = old.get(..keep).ok_or(StorageFault::Short {
+                wanted: keep as u32,
+                got: old.len() as u32,
+            })?;
+            block.as_bytes_mut()[..keep].copy_from_slice(kept);
             self.write(Rc::new(block), block_at, false).await?;
             self.plain
                 .truncate(size)

@@ -90,13 +90,20 @@ impl Connection {
         self.requests_in_flight
             .set(self.requests_in_flight.get() - count);
         self.room.notify();
+        // The writer of a connection whose reader has ended goes once nothing is owed.
+        self.to_send.notify();
     }
 
     /// Whether the next request may be read.
     pub fn has_room(&self) -> bool {
         self.requests_in_flight.get() < self.limits.requests_in_flight_max
             && self.request_bytes_in_flight.get() < self.limits.request_bytes_in_flight_max
-            && self.outbox_bytes.get() < OUTBOX_BYTES_PAUSE
+            && !self.is_congested()
+    }
+
+    /// Whether the client leaves so much unread that nothing more is held for it.
+    pub fn is_congested(&self) -> bool {
+        self.outbox_bytes.get() >= OUTBOX_BYTES_PAUSE
     }
 
     /// Requests that were read and not answered.

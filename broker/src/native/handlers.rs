@@ -3,11 +3,12 @@
 //! A head that the verifier refuses, an unknown API or version is answered with an error under the request's correlation
 //! id; the connection goes on.
 
-use std::rc::Rc;
+use std::{collections::BTreeSet, rc::Rc};
 
 use tackboard_logic::shard::interface::FetchEntry;
 use tackboard_schema::{
-    CorrelationId, DecodeError, ErrorCode, Offset, PartitionIndex, TimestampMs,
+    CorrelationId, DecodeError, ErrorCode, Offset, PartitionIndex, TOPIC_NAME_LENGTH_MAX,
+    TimestampMs,
     frame::{ApiKey, Frame, Kind, PROTOCOL_VERSION},
     native::{
         CreateTopicRequest, DeleteTopicRequest, DescribeTopicRequest, FetchRequest, HelloRequest,
@@ -32,8 +33,9 @@ pub const FETCH_ENTRY_BYTES_MAX: u32 = 4 << 20;
 pub const FETCH_WAIT_MS_MAX: u32 = 60_000;
 /// Longest time a produce request may wait for its acks, ms.
 pub const PRODUCE_TIMEOUT_MS_MAX: u32 = 300_000;
-/// Head and framing of a fetch answer, beside its batches.
-const ANSWER_OVERHEAD: u32 = 256 << 10;
+/// Head and framing of a fetch answer, beside its batches: for the frame, and for each entry.
+const ANSWER_OVERHEAD: u32 = 16 << 10;
+const ENTRY_OVERHEAD: u32 = 512;
 
 /// Takes one request in. Everything that goes wrong is answered.
 pub fn handle(state: &mut State, connection: &Rc<Connection>, frame: &Frame<'_>) {
@@ -74,12 +76,12 @@ fn dispatch(
         Some(ApiKey::CreateTopic) => create_topic(state, connection, id, frame.head),
         Some(ApiKey::DeleteTopic) => {
             let request = read_head::<DeleteTopicRequest<'_>>(frame.head)?;
-            state.delete_topic(connection, id, request.name());
+            state.delete_topic(connection, id, short(request.name())?);
             Ok(())
         }
         Some(ApiKey::DescribeTopic) => {
             let request = read_head::<DescribeTopicRequest<'_>>(frame.head)?;
-            state.describe_topic(connection, id, request.name());
+            state.describe_topic(connection, id, short(request.name())?);
             Ok(())
         }
         Some(ApiKey::InitProducer) => {
@@ -147,7 +149,15 @@ fn metadata(
     head: &[u8],
 ) -> Result<(), Failure> {
     let request = read_head::<MetadataRequest<'_>>(head)?;
-    let names = request.topics().map(|topics| topics.iter().collect());
+    let names = match request.topics() {
+        None => None,
+        Some(topics) => {
+            bounded(topics.len().max(1))?;
+            // A vector may name one string many times: each topic is told once.
+            let names: Result<BTreeSet<&str>, Failure> = topics.iter().map(short).collect();
+            Some(names?.into_iter().collect())
+        }
+    };
     state.answer_metadata(connection, id, names);
     Ok(())
 }
@@ -164,8 +174,20 @@ fn create_topic(
         .map(|setting| (own(setting.key()), own(setting.value())))
         .collect();
     let size = (request.partitions(), request.replication_factor());
-    state.create_topic(connection, id, request.name(), size, configs);
+    state.create_topic(connection, id, short(request.name())?, size, configs);
     Ok(())
+}
+
+/// A topic name of a length that a topic can have. Longer ones are not looked at, nor repeated to anybody.
+fn short(name: &str) -> Result<&str, Failure> {
+    if name.len() <= TOPIC_NAME_LENGTH_MAX {
+        return Ok(name);
+    }
+    let message = format!(
+        "a topic name of {} bytes; at most {TOPIC_NAME_LENGTH_MAX} are allowed",
+        name.len()
+    );
+    Err(Failure::new(ErrorCode::InvalidTopicException, message))
 }
 
 fn bounded(entries: usize) -> Result<(), Failure> {
@@ -201,7 +223,7 @@ fn produce(
     let mut entries = Vec::with_capacity(wanted.len());
     for entry in wanted {
         let partition = PartitionIndex(entry.partition());
-        let (topic, place) = place_of(state, entry.topic(), partition);
+        let (topic, place) = place_of(state, short(entry.topic())?, partition);
         entries.push(Entry::waiting(topic, partition));
         places.push((place, entry.byte_length() as usize));
     }
@@ -244,17 +266,16 @@ fn fetch(
     let request = read_head::<FetchRequest<'_>>(head)?;
     let wanted = request.entries();
     bounded(wanted.len())?;
-    let bytes_max = request
-        .bytes_max()
-        .min(state.config.frame_bytes_max - ANSWER_OVERHEAD);
-    let bytes_min = request.bytes_min().min(bytes_max);
+    let overhead = ANSWER_OVERHEAD + ENTRY_OVERHEAD * wanted.len() as u32;
+    let frame_room = state.config.frame_bytes_max.saturating_sub(overhead);
+    let bytes_max = request.bytes_max().min(frame_room);
     let mut entries = Vec::with_capacity(wanted.len());
     let mut here = Vec::with_capacity(wanted.len());
     let mut elsewhere = Elsewhere::default();
     let mut failures = Vec::new();
     for (index, entry) in (0..).zip(wanted) {
         let partition = PartitionIndex(entry.partition());
-        let (topic, place) = place_of(state, entry.topic(), partition);
+        let (topic, place) = place_of(state, short(entry.topic())?, partition);
         entries.push(Entry::waiting(topic, partition));
         let offset = Offset(entry.fetch_offset());
         let entry_bytes_max = entry.bytes_max().clamp(1, FETCH_ENTRY_BYTES_MAX);
@@ -267,9 +288,10 @@ fn fetch(
                     bytes_max: entry_bytes_max,
                 },
             )),
-            Ok(Place::There(core, partition)) => {
+            Ok(Place::There(core, partition)) if state.may_call_for_fetch() => {
                 elsewhere.add(core, index, (partition, offset, entry_bytes_max));
             }
+            Ok(Place::There(..)) => failures.push((index, Failure::plain(ErrorCode::OverBudget))),
             Err(failure) => failures.push((index, failure)),
         }
     }
@@ -277,6 +299,12 @@ fn fetch(
     let wait_ms = match failures.is_empty() {
         true => request.wait_ms_max().min(FETCH_WAIT_MS_MAX),
         false => 0,
+    };
+    // Each core keeps to its share of the bound, and one that has anything answers: none knows what the others have.
+    let parts = elsewhere.len() as u32 + u32::from(!here.is_empty());
+    let (bytes_min, bytes_max) = match parts {
+        0 | 1 => (request.bytes_min().min(bytes_max), bytes_max),
+        parts => (request.bytes_min().min(1), bytes_max / parts),
     };
     let body = Body::Fetch {
         entries,
@@ -314,7 +342,7 @@ fn list_offsets(
     let mut places = Vec::with_capacity(wanted.len());
     for entry in wanted {
         let partition = PartitionIndex(entry.partition());
-        let (topic, place) = place_of(state, entry.topic(), partition);
+        let (topic, place) = place_of(state, short(entry.topic())?, partition);
         entries.push(Entry::waiting(topic, partition));
         places.push((place, TimestampMs(entry.timestamp_ms())));
     }

@@ -4,7 +4,7 @@ use std::{io::IoSlice, rc::Rc};
 
 use glommio::net::TcpStream;
 use tackboard_runtime::net::{Reader, Writer, split};
-use tackboard_schema::frame::{self, Parsed};
+use tackboard_schema::frame::{self, ApiKey, Parsed};
 
 use super::{
     connection::{Connection, Limits, OutFrame},
@@ -23,7 +23,7 @@ pub async fn serve(shard: Rc<Shard>, stream: TcpStream) {
         Ok(halves) => halves,
         Err(error) => {
             tracing::warn!(%error, "a connection could not be split; closed");
-            return;
+            return shard.connection_closed(None);
         }
     };
     let limits = Limits {
@@ -39,7 +39,7 @@ pub async fn serve(shard: Rc<Shard>, stream: TcpStream) {
     shard.client_gone(&connection);
     sender.await;
     connection.close();
-    shard.connection_closed(place);
+    shard.connection_closed(Some(place));
 }
 
 /// Why a connection ends before its client ends it.
@@ -76,27 +76,28 @@ async fn read_loop(
     loop {
         let mut taken = 0;
         loop {
-            while !(connection.has_room() && shard.has_append_room()) {
-                if connection.is_closed() || shard.is_stopping() {
-                    return Ok(());
-                }
-                shard.wait_for_room(connection).await;
+            if connection.is_closed() || shard.is_stopping() {
+                return Ok(());
+            }
+            if !connection.has_room() {
+                connection.room.wait().await;
+                continue;
             }
             let (used, more) = hand_over(shard, connection, &buffer[taken..filled])?;
             taken += used;
             match more {
+                Next::NoAppendRoom => shard.wait_for_append_room(connection).await,
                 Next::MoreFrames => glommio::executor().yield_if_needed().await,
                 Next::MoreBytes(needed) => {
                     buffer.copy_within(taken..filled, 0);
                     filled -= taken;
-                    // One frame may need more than the usual buffer; `needed` is bounded by `frame_bytes_max`.
-                    buffer.resize(needed.max(READ_BUFFER_BYTES), 0);
+                    // One frame may need more than the usual buffer; `needed` is bounded by `frame_bytes_max`. The buffer
+                    // grows with what has arrived, since a prefix alone costs its sender nothing.
+                    let grown = needed.min(2 * filled).max(READ_BUFFER_BYTES);
+                    buffer.resize(grown, 0);
                     break;
                 }
             }
-        }
-        if connection.is_closed() || shard.is_stopping() {
-            return Ok(());
         }
         let got = reader.read(&mut buffer[filled..]).await?;
         if got == 0 {
@@ -108,8 +109,10 @@ async fn read_loop(
 }
 
 enum Next {
-    /// There may be whole frames left: a budget or the turn's bound was reached.
+    /// There may be whole frames left: a budget of the connection or the turn's bound was reached.
     MoreFrames,
+    /// The next frame is an append, and there is no room for it.
+    NoAppendRoom,
     /// The frame that begins here needs so many bytes.
     MoreBytes(usize),
 }
@@ -125,10 +128,16 @@ fn hand_over(
     shard
         .enter(|state| {
             for _ in 0..FRAMES_PER_TURN_MAX {
-                if taken > 0 && !(connection.has_room() && state.has_append_room()) {
+                if !connection.has_room() {
                     break;
                 }
                 match frame::parse(&bytes[taken..], frame_bytes_max)? {
+                    Parsed::Frame(frame, _)
+                        if frame.prefix.api_key == ApiKey::Produce.key()
+                            && !state.has_append_room() =>
+                    {
+                        return Ok(Next::NoAppendRoom);
+                    }
                     Parsed::Frame(frame, length) => {
                         handlers::handle(state, connection, &frame);
                         taken += length;

@@ -191,7 +191,7 @@ impl State {
         };
         let command = Command::CreateTopic(CreateTopic {
             name: name.to_owned(),
-            topic_id: TopicId(crate::boot::random_id()),
+            topic_id: TopicId(crate::random::random_id()),
             partitions,
             replication_factor,
             configs,

@@ -67,6 +67,7 @@ impl State {
                     tracing::error!(partition, %why, "a storage fault fenced the partition: it refuses appends until a restart");
                 }
                 Effect::Abort { why } => {
+                    self.aborted = true;
                     let core = self.core;
                     let reason = why.to_owned();
                     if self
@@ -177,8 +178,8 @@ impl State {
     }
 
     fn log_deleted(&mut self, log: LogId) {
-        let slot = &mut self.logs[log.slot as usize];
-        if let Some(opened) = slot.take_if(|opened| opened.id == log) {
+        let slot = self.logs.get_mut(log.slot as usize);
+        if let Some(opened) = slot.and_then(|slot| slot.take_if(|opened| opened.id == log)) {
             self.topics.closed(opened.partition);
             self.launches.push(Launch::Trash {
                 files: opened.files,

@@ -25,6 +25,8 @@ use crate::disk::{
     segments::{LogFiles, SegmentFile, sync_folder, write_sidecar},
 };
 
+/// How long a removal waits before it looks again whether a segment is still being opened.
+const OPENING_PAUSE: std::time::Duration = std::time::Duration::from_millis(1);
 /// Reads of segments in flight per core; more wait their turn.
 pub const READS_IN_FLIGHT_MAX: usize = 16;
 
@@ -169,6 +171,18 @@ impl Launch {
     }
 }
 
+/// The log, or the segment, was removed.
+const GONE: StorageFault = StorageFault::Io {
+    os_error: libc::ENOENT,
+};
+
+/// Waits until nothing of a log is being opened.
+async fn no_opens(files: &RefCell<LogFiles>) {
+    while files.borrow().is_opening() {
+        glommio::timer::sleep(OPENING_PAUSE).await;
+    }
+}
+
 /// A part of a chunk as a buffer of its own: the kernel is only ever given whole buffers. Rare (a batch beyond the size
 /// of one write).
 fn part(bytes: &DmaBuffer, at: usize, length: usize) -> Rc<DmaBuffer> {
@@ -211,9 +225,9 @@ impl Shard {
                     state.outcome_arrived(request);
                 });
             }),
-            Launch::Trash { files } => self.spawn_background(async move {
-                let closing = files.borrow_mut().take_all();
-                drop(closing);
+            Launch::Trash { files } => self.spawn_flush(async move {
+                files.borrow_mut().doom(None);
+                no_opens(&files).await;
                 let folder = files.borrow().folder().to_owned();
                 shard.move_to_trash(folder).await;
             }),
@@ -241,7 +255,7 @@ impl Shard {
                 if synced {
                     metrics.disk_syncs.increment();
                 }
-                let result = match self.segment(log, segment).await {
+                let result = match self.segment_to_write(log, segment).await {
                     Ok(file) => file.write(bytes, file_at, synced).await,
                     Err(fault) => Err(fault),
                 };
@@ -265,7 +279,7 @@ impl Shard {
             }
             Launch::Preallocate { log, segment, size } => {
                 let folder = self.files(log)?.borrow().folder().to_owned();
-                let result = match self.segment(log, segment).await {
+                let result = match self.segment_to_write(log, segment).await {
                     Ok(file) => file.preallocate(&folder, size).await,
                     Err(fault) => Err(fault),
                 };
@@ -315,11 +329,13 @@ impl Shard {
             }
             Launch::DeleteSegment { log, segment } => {
                 let files = self.files(log)?;
-                files.borrow_mut().forget(segment);
+                files.borrow_mut().doom(Some(segment));
+                no_opens(&files).await;
                 let folder = files.borrow().folder().to_owned();
                 if let Err(fault) = remove_segment(folder, segment).await {
                     tracing::warn!(%fault, segment = segment.0.0, "a deleted segment's files could not be removed");
                 }
+                files.borrow_mut().removed(segment);
                 Some(Input::SegmentDeleted { log, segment })
             }
             _ => unreachable!("launched elsewhere"),
@@ -335,7 +351,7 @@ impl Shard {
         index: Box<[u8]>,
         producers: Box<[u8]>,
     ) -> Result<(), StorageFault> {
-        let file = self.segment(log, segment).await?;
+        let file = self.segment_to_write(log, segment).await?;
         let target = folder.clone();
         glommio::executor()
             .spawn_blocking(move || {
@@ -361,22 +377,42 @@ impl Shard {
         state.opened(log).map(|opened| opened.files.clone())
     }
 
-    /// An open segment of an open log; a sealed one is opened if need be.
+    /// A segment of an open log, opened for reading if it is not open.
     async fn segment(
         &self,
         log: LogId,
         segment: SegmentBase,
     ) -> Result<Rc<SegmentFile>, StorageFault> {
-        let gone = StorageFault::Io {
-            os_error: libc::ENOENT,
-        };
-        let files = self.files(log).ok_or(gone)?;
+        let files = self.files(log).ok_or(GONE)?;
         let known = files.borrow().get(segment);
         if let Some(file) = known {
             return Ok(file);
         }
+        files.borrow_mut().open_begins(segment)?;
         let folder = files.borrow().folder().to_owned();
-        let file = Rc::new(SegmentFile::open_sealed(&folder, segment).await?);
+        let opened = SegmentFile::open_sealed(&folder, segment).await;
+        files.borrow_mut().open_ended();
+        let file = Rc::new(opened?);
+        files.borrow_mut().keep(segment, file.clone());
+        Ok(file)
+    }
+
+    /// A segment of an open log, opened for writing if it is not, as after a restart between its roll and its seal.
+    async fn segment_to_write(
+        &self,
+        log: LogId,
+        segment: SegmentBase,
+    ) -> Result<Rc<SegmentFile>, StorageFault> {
+        let files = self.files(log).ok_or(GONE)?;
+        let known = files.borrow().get(segment).filter(|file| file.is_active());
+        if let Some(file) = known {
+            return Ok(file);
+        }
+        files.borrow_mut().open_begins(segment)?;
+        let folder = files.borrow().folder().to_owned();
+        let opened = SegmentFile::open_active(&folder, segment).await;
+        files.borrow_mut().open_ended();
+        let file = Rc::new(opened?);
         files.borrow_mut().keep(segment, file.clone());
         Ok(file)
     }
@@ -390,9 +426,11 @@ impl Shard {
         mut fetched: Fetched,
     ) -> Result<Fetched, Failure> {
         let _turn = self.reads.take().await;
-        let bytes = self
-            .read_all(log, read.segment, read.file_at, read.length as usize)
-            .await?;
+        let read_bytes = self.read_all(log, read.segment, read.file_at, read.length as usize);
+        let bytes = match read_bytes.await {
+            Ok(bytes) => bytes,
+            Err(failure) => return Err(self.retired(log, read).unwrap_or(failure)),
+        };
         let range =
             trim_read(&bytes, read).map_err(|damage| self.damaged(log, &damage.to_string()))?;
         self.metrics().disk_read_bytes.add(bytes.len() as u64);
@@ -405,7 +443,17 @@ impl Shard {
         Ok(fetched)
     }
 
-    /// Reads a range of a segment: in one operation when it is small enough, else piece by piece into one buffer.
+    /// What to answer when retention has removed what a fetch was about to read.
+    fn retired(&self, log: LogId, read: &DiskRead) -> Option<Failure> {
+        let described = self.state.borrow().machine.describe(log)?;
+        let start = described.log_start_offset;
+        (read.fetch_offset < start).then(|| {
+            let message = format!("the log starts at offset {start}");
+            Failure::new(ErrorCode::OffsetOutOfRange, message)
+        })
+    }
+
+    /// Reads a range of a segment.
     async fn read_all(
         &self,
         log: LogId,

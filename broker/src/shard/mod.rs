@@ -63,6 +63,7 @@ pub struct Shard {
     ledger_wanted: Notify,
     tick_wanted: Notify,
     stopping: Cell<bool>,
+    ledger_fault: Cell<Option<tackboard_logic::shard::interface::StorageFault>>,
     reads: Reads,
     trash: RefCell<Vec<(std::time::Instant, PathBuf)>>,
 }
@@ -168,17 +169,15 @@ impl Shard {
 
     // ---- connections ----------------------------------------------------------------------------------------------
 
-    /// Registers a connection.
+    /// Registers a connection, which was counted when it was accepted.
     pub fn connection_opened(&self, connection: &Rc<Connection>) -> Key {
-        let place = self.connections.borrow_mut().insert(connection.clone());
-        self.count_connections(1);
         self.metrics().connections_accepted.increment();
-        place
+        self.connections.borrow_mut().insert(connection.clone())
     }
 
-    /// Forgets a connection.
-    pub fn connection_closed(&self, place: Key) {
-        self.connections.borrow_mut().remove(place);
+    /// Forgets a connection; `None` if it was never registered.
+    pub fn connection_closed(&self, place: Option<Key>) {
+        place.map(|place| self.connections.borrow_mut().remove(place));
         self.count_connections(-1);
     }
 
@@ -194,15 +193,13 @@ impl Shard {
         self.enter(|state| state.hurry_fetches(Some(connection)));
     }
 
-    /// Whether more may be taken in.
-    pub fn has_append_room(&self) -> bool {
-        self.state.borrow().has_append_room()
-    }
-
-    /// Waits until a budget has room again, or the connection or the broker ends.
-    pub async fn wait_for_room(&self, connection: &Rc<Connection>) {
-        self.state.borrow_mut().wait_for_room(connection);
-        connection.room.wait().await;
+    /// Waits until appends are taken in again, or the connection or the broker ends.
+    pub async fn wait_for_append_room(&self, connection: &Rc<Connection>) {
+        let full = !self.state.borrow().has_append_room();
+        if full {
+            self.state.borrow_mut().wait_for_append_room(connection);
+            connection.room.wait().await;
+        }
     }
 
     /// Whether the broker is shutting down.

@@ -135,6 +135,15 @@ impl<T> Entry<T> {
     }
 }
 
+impl Entry<Fetched> {
+    /// Lets go of the batches.
+    pub fn empty(&mut self) {
+        if let Some(Ok(fetched)) = &mut self.outcome {
+            fetched.pieces.clear();
+        }
+    }
+}
+
 /// What a request asks and what is known of its answer.
 pub enum Body {
     /// Append batches.

@@ -46,8 +46,10 @@ pub const PEER_INBOX_MAX: usize = 4 * super::state::CALLS_MAX;
 pub const TICK: Duration = Duration::from_millis(10);
 /// How often a core looks after what is not urgent: retention, free space, counters, the trash.
 pub const HOUSEKEEPING: Duration = Duration::from_secs(1);
-/// Of the time for shutting down, what is kept for writing and syncing after the last connection.
-pub const FLUSH_SHARE: u32 = 2;
+/// A client that takes nothing for so long, or whose machine has gone, loses its connection.
+pub const PEER_SILENT_MAX: Duration = Duration::from_secs(60);
+/// The time for shutting down, divided by this, is kept for writing and syncing after the last connection.
+pub const FLUSH_SHARE_DIVISOR: u32 = 2;
 
 /// Everything a core is started with.
 pub struct Seed {
@@ -125,7 +127,8 @@ pub struct Ready {
 pub async fn run(core: Core, seed: Seed) -> bool {
     let ready = seed.ready.clone();
     let core_id = seed.core;
-    match start(core, seed).await {
+    let control = seed.control.clone();
+    let clean = match start(core, seed).await {
         Ok(Some(serving)) => serving.serve().await,
         // Another core did not come up: nothing was served.
         Ok(None) => false,
@@ -139,7 +142,13 @@ pub async fn run(core: Core, seed: Seed) -> bool {
             });
             false
         }
-    }
+    };
+    let drained = ToControl::Drained {
+        core: core_id,
+        clean,
+    };
+    let _ = control.try_send(drained);
+    clean
 }
 
 /// A core that has recovered.
@@ -182,6 +191,9 @@ async fn start(core: Core, seed: Seed) -> Result<Option<Serving>, StorageFault> 
     shard.enter(|_| ());
     while !shard.state.borrow().machine.ledger_started() {
         ledger_written.wait().await;
+        if let Some(fault) = shard.ledger_fault.get() {
+            return Err(fault);
+        }
     }
 
     let stop = Rc::new(Stop::default());
@@ -203,8 +215,14 @@ async fn start(core: Core, seed: Seed) -> Result<Option<Serving>, StorageFault> 
         .spawn_net(read_peers(shard.clone(), from_peers))
         .detach();
     let (faults, recovered) = shard.apply_image(image, restart, &ledger).await;
+    let opening = (restart, ledger);
     shard
-        .spawn_net(read_control(shard.clone(), from_control, stop.clone()))
+        .spawn_net(read_control(
+            shard.clone(),
+            from_control,
+            stop.clone(),
+            opening,
+        ))
         .detach();
     shard.spawn_net(tick(shard.clone())).detach();
     shard.spawn_background(keep_house(shard.clone()));
@@ -263,6 +281,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         requests: Slab::default(),
         tickets: Slab::default(),
         calls: Slab::default(),
+        fetch_calls: 0,
         peer_fetches: Default::default(),
         peers: seed.peers.clone(),
         launches: Vec::new(),
@@ -281,6 +300,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         progress: core.progress.clone(),
         stopping: false,
         drained: false,
+        aborted: false,
     };
     state.read_clock();
     state.carry_out(&mut effects, &[]);
@@ -298,6 +318,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         ledger_wanted: Notify::new(),
         tick_wanted: Notify::new(),
         stopping: Cell::new(false),
+        ledger_fault: Cell::new(None),
         reads: Reads(Rc::new(glommio::sync::Semaphore::new(
             READS_IN_FLIGHT_MAX as u64,
         ))),
@@ -316,11 +337,7 @@ impl Serving {
             task.cancel().await;
         }
         let deadline = self.stop.deadline.get().unwrap_or_else(Instant::now);
-        let clean = drain(&self.shard, deadline, &self.drained_cores, self.core_count).await;
-        let core = CoreId(self.shard.core as u16);
-        let sender = self.shard.state.borrow().control.clone();
-        let _ = sender.try_send(ToControl::Drained { core, clean });
-        clean
+        drain(&self.shard, deadline, &self.drained_cores, self.core_count).await
     }
 }
 
@@ -334,8 +351,9 @@ async fn accept(shard: Rc<Shard>, listener: TcpListener) {
             shard.metrics().connections_refused.increment();
             continue;
         }
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "TCP_NODELAY could not be set");
+        shard.count_connections(1);
+        if let Err(error) = net::prepare(&stream, PEER_SILENT_MAX) {
+            tracing::debug!(%error, "a socket option could not be set");
         }
         let served = session::serve(shard.clone(), stream);
         shard.spawn_net(served).detach();
@@ -362,6 +380,7 @@ async fn write_ledgers(shard: Rc<Shard>, files: LedgerFiles, written: Rc<Notify>
         let result = files.write(file, at, &bytes, truncate_after).await;
         shard.metrics().disk_syncs.increment();
         if let Err(fault) = &result {
+            shard.ledger_fault.set(Some(*fault));
             tracing::error!(%fault, "the ledger could not be written");
         }
         shard.enter(|state| state.step(Input::LedgerWritten { sequence, result }, &[]));
@@ -386,14 +405,20 @@ async fn read_peers(shard: Rc<Shard>, inbox: InboxReceiver<PeerMessage>) {
     }
 }
 
-async fn read_control(shard: Rc<Shard>, inbox: InboxReceiver<ToCore>, stop: Rc<Stop>) {
-    let ledger = Arc::new(LedgerImage::default());
+/// `opening` is what every log is opened with: one that could not be opened at the start is tried again with the same
+/// proof, and a new one finds no entry in it.
+async fn read_control(
+    shard: Rc<Shard>,
+    inbox: InboxReceiver<ToCore>,
+    stop: Rc<Stop>,
+    opening: (RestartClass, Arc<LedgerImage>),
+) {
+    let (restart, ledger) = opening;
     while let Some(message) = inbox.next().await {
         match message {
             ToCore::Image(image) => {
                 let version = image.version;
-                // New logs of this run have neither files nor a ledger yet.
-                let (faults, _) = shard.apply_image(image, RestartClass::Clean, &ledger).await;
+                let (faults, _) = shard.apply_image(image, restart, &ledger).await;
                 let core = CoreId(shard.core as u16);
                 let applied = ToControl::ImageApplied {
                     core,
@@ -429,7 +454,7 @@ async fn tick(shard: Rc<Shard>) {
 
 async fn keep_house(shard: Rc<Shard>) {
     let mut known = ShardStats::default();
-    while !shard.stopping.get() {
+    while !shard.state.borrow().drained {
         let root = shard.paths.root().to_owned();
         let free = glommio::executor()
             .spawn_blocking(move || crate::disk::free_bytes(&root))
@@ -501,7 +526,12 @@ async fn drain(
     for connection in &connections {
         connection.stop_reading();
     }
-    let patience = deadline.saturating_duration_since(Instant::now()) / FLUSH_SHARE;
+    if shard.state.borrow().aborted {
+        // Logic takes no more input: nobody will be answered.
+        connections.iter().for_each(|connection| connection.close());
+        return false;
+    }
+    let patience = deadline.saturating_duration_since(Instant::now()) / FLUSH_SHARE_DIVISOR;
     let answered_by = Instant::now() + patience;
     until(answered_by, || shard.connection_count.get() == 0).await;
     for connection in &connections {

@@ -18,7 +18,7 @@ use tackboard_schema::{CoreId, CorrelationId, ErrorCode, TimestampMs, native::He
 use super::{
     launch::Launch,
     request::{
-        Body, CallTarget, Failure, Origin, Part, PeerMessage, Pending, TicketTarget, Work,
+        Body, CallTarget, Entry, Failure, Origin, Part, PeerMessage, Pending, TicketTarget, Work,
         WorkOutcome,
     },
     slab::{Key, Slab},
@@ -31,8 +31,10 @@ use crate::{
     native::{answer, connection::Connection},
 };
 
-/// Calls to other cores that may be unanswered at a time; beyond it connections are not read.
-pub const CALLS_MAX: usize = 4096;
+/// Calls to other cores that may be unanswered at a time; beyond it appends are left in their sockets.
+pub const CALLS_MAX: usize = 8192;
+/// Of these, fetches, which may be parked for long; beyond it they are refused.
+pub const FETCH_CALLS_MAX: usize = CALLS_MAX / 2;
 
 /// A log that is open on this core.
 pub struct OpenedLog {
@@ -68,6 +70,7 @@ pub struct State {
     pub(super) requests: Slab<Pending>,
     pub(super) tickets: Slab<TicketTarget>,
     pub(super) calls: Slab<CallTarget>,
+    pub(super) fetch_calls: usize,
     /// Fetches done for other cores: who asked, its call, our request.
     pub(super) peer_fetches: ahash::AHashMap<(CoreId, Key), Key>,
     pub(super) peers: Vec<Option<InboxSender<PeerMessage>>>,
@@ -86,6 +89,8 @@ pub struct State {
     pub(super) progress: Arc<tackboard_runtime::Progress>,
     pub(super) stopping: bool,
     pub(super) drained: bool,
+    /// Logic has given up: the process must end.
+    pub(super) aborted: bool,
 }
 
 impl State {
@@ -108,9 +113,14 @@ impl State {
         self.now.monotonic_us + u64::from(ms) * 1000
     }
 
-    /// Whether more may be taken in: append budget, and credit with the other cores.
+    /// Whether appends are taken in: append budget, and credit with the other cores.
     pub fn has_append_room(&self) -> bool {
         self.machine.append_room() && self.calls.len() < CALLS_MAX
+    }
+
+    /// Whether another core may be asked for what may be parked there.
+    pub fn may_call_for_fetch(&self) -> bool {
+        self.fetch_calls < FETCH_CALLS_MAX
     }
 
     /// One step of logic and all that follows from it. `payload` is the batch of an append.
@@ -226,7 +236,11 @@ impl State {
             Body::Produce { entries, .. } => {
                 answer::produce(heads, connection, correlation_id, &entries);
             }
-            Body::Fetch { entries, .. } => {
+            Body::Fetch { mut entries, .. } => {
+                if connection.is_congested() {
+                    // It does not take what it was sent: it gets nothing that would be held for it on top.
+                    entries.iter_mut().for_each(Entry::empty);
+                }
                 answer::fetch(heads, connection, correlation_id, entries);
             }
             Body::ListOffsets { entries } => {
@@ -260,6 +274,7 @@ impl State {
         }
         let call = self.calls.insert(CallTarget { request, entries });
         if is_fetch {
+            self.fetch_calls += 1;
             self.add_part(request, Part::There(core, call));
         }
         let from = self.core;
@@ -303,6 +318,9 @@ impl State {
         let Some(CallTarget { request, entries }) = self.calls.remove(call) else {
             return;
         };
+        if matches!(outcome, WorkOutcome::Fetch(_)) {
+            self.fetch_calls -= 1;
+        }
         self.merge(request, &entries, outcome);
         self.hurry_others(request, Part::There(self.core, call));
         for _ in &entries {
@@ -375,8 +393,8 @@ impl State {
 
     // ---- room and proposals ---------------------------------------------------------------------------------------
 
-    /// Remembers a connection that stopped reading for want of room.
-    pub(super) fn wait_for_room(&mut self, connection: &Rc<Connection>) {
+    /// Remembers a connection whose next append has to wait.
+    pub(super) fn wait_for_append_room(&mut self, connection: &Rc<Connection>) {
         self.waiting_for_room.push(connection.clone());
     }
 

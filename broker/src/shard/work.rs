@@ -449,6 +449,11 @@ impl<T> Elsewhere<T> {
         self.cores[at].2.push(entry);
     }
 
+    /// How many cores.
+    pub fn len(&self) -> usize {
+        self.cores.len()
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.cores.is_empty()
