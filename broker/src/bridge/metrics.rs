@@ -198,9 +198,6 @@ core_metrics! {
     produce_batches_refused: Counter,
         "Batches refused (corrupt, too large, out of order, not enough replicas, storage full).",
         "Any rise: see the log for the code; `STORAGE_FULL` needs space, `CORRUPT_MESSAGE` a look at the client.";
-    fetch_batches: Counter,
-        "Record batches sent to consumers.",
-        "With `fetch_bytes`: the size of what is read at a time.";
     fetch_bytes: Counter,
         "Bytes of record batches sent to consumers.",
         "More than `produce_bytes` times the number of consumers: somebody reads the history.";
@@ -252,15 +249,6 @@ core_metrics! {
     memory_tail_cache_bytes: Gauge,
         "Memory held by the tail cache.",
         "Full is normal: it is used as far as the budget goes.";
-    memory_cold_read_bytes: Gauge,
-        "Memory held by reads of history.",
-        "At its share: readers of history wait for each other; raise `memory.total`.";
-    memory_socket_bytes: Gauge,
-        "Memory held by connection buffers.",
-        "At its share the broker stops reading from producers: too many connections or too much in flight for the budget.";
-    memory_index_bytes: Gauge,
-        "Memory held by offset and time indexes and producer state.",
-        "Grows with segments and producers; raise `memory.total` when it reaches its share.";
 }
 
 /// The blocks of all cores; index = core.
