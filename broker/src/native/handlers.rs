@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeSet, rc::Rc};
 
-use tackboard_logic::shard::interface::FetchEntry;
+use tackboard_logic::{request::gather::Gather, shard::interface::FetchEntry};
 use tackboard_schema::{
     CorrelationId, DecodeError, ErrorCode, Offset, PartitionIndex, TOPIC_NAME_LENGTH_MAX,
     TimestampMs,
@@ -309,7 +309,7 @@ fn fetch(
     let body = Body::Fetch {
         entries,
         parts: Vec::new(),
-        hurried: false,
+        gather: Gather::new(parts, request.bytes_min()),
     };
     let key = state.begin(Origin::Connection(connection.clone()), id, 0, body);
     for (index, failure) in failures {

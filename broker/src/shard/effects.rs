@@ -118,7 +118,14 @@ impl State {
         let Some(TicketTarget::Fetch { request, entries }) = self.tickets.remove(ticket.0) else {
             return;
         };
-        self.hurry_others(request, Part::Here(ticket));
+        let bytes = |answer: &FetchAnswer| match &answer.data {
+            FetchData::Empty => 0,
+            FetchData::Cached { bytes, .. } => u64::from(*bytes),
+            FetchData::Disk(read) => u64::from(read.length.min(read.bytes_max)),
+        };
+        let total = answers.iter().map(bytes).sum();
+        let is_error = answers.iter().any(|answer| answer.error != ErrorCode::None);
+        self.part_answered(request, Part::Here(ticket), total, is_error);
         for (entry, answer) in entries.into_iter().zip(answers) {
             self.fetch_answered(request, entry, answer, slices);
             self.outcome_arrived(request);

@@ -7,7 +7,10 @@ use std::{ops::Range, rc::Rc, sync::Arc};
 
 use bytes::Bytes;
 use glommio::io::{DmaBuffer, ReadResult};
-use tackboard_logic::shard::interface::{LogDescription, Ticket};
+use tackboard_logic::{
+    request::gather::Gather,
+    shard::interface::{LogDescription, Ticket},
+};
 use tackboard_schema::{
     CoreId, CorrelationId, ErrorCode, Offset, PartitionIndex, TimestampMs, TopicPartition,
 };
@@ -157,10 +160,10 @@ pub enum Body {
     Fetch {
         /// One a partition.
         entries: Vec<Entry<Fetched>>,
-        /// Parked parts, so that the first that answers hurries the others.
+        /// Parts that may be parked and have not answered.
         parts: Vec<Part>,
-        /// Whether they were hurried.
-        hurried: bool,
+        /// Says when those that have not answered are hurried.
+        gather: Gather,
     },
     /// Look offsets up.
     ListOffsets {
@@ -219,6 +222,8 @@ pub enum TicketTarget {
 
 /// What a call to another core stands for.
 pub struct CallTarget {
+    /// Who was asked.
+    pub core: CoreId,
     /// The request.
     pub request: Key,
     /// Indexes of its entries, in the order that the other core was given them.

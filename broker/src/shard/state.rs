@@ -7,6 +7,7 @@ use std::{rc::Rc, sync::Arc, time::Instant};
 
 use tackboard_logic::{
     metadata::Command,
+    request::gather::Gathering,
     shard::{
         Shard as Machine,
         interface::{Effects, Input, LogId, Now},
@@ -272,7 +273,11 @@ impl State {
         for _ in &entries {
             self.expect(request);
         }
-        let call = self.calls.insert(CallTarget { request, entries });
+        let call = self.calls.insert(CallTarget {
+            core,
+            request,
+            entries,
+        });
         if is_fetch {
             self.fetch_calls += 1;
             self.add_part(request, Part::There(core, call));
@@ -315,39 +320,44 @@ impl State {
 
     /// Another core has done its part.
     pub(super) fn call_done(&mut self, call: Key, outcome: WorkOutcome) {
-        let Some(CallTarget { request, entries }) = self.calls.remove(call) else {
+        let Some(CallTarget {
+            core,
+            request,
+            entries,
+        }) = self.calls.remove(call)
+        else {
             return;
         };
-        if matches!(outcome, WorkOutcome::Fetch(_)) {
+        if let WorkOutcome::Fetch(fetched) = &outcome {
             self.fetch_calls -= 1;
+            let lengths = fetched
+                .iter()
+                .flatten()
+                .map(|(_, _, bytes)| bytes.len() as u64);
+            let (bytes, is_error) = (lengths.sum(), fetched.iter().any(Result::is_err));
+            self.part_answered(request, Part::There(core, call), bytes, is_error);
         }
         self.merge(request, &entries, outcome);
-        self.hurry_others(request, Part::There(self.core, call));
         for _ in &entries {
             self.outcome_arrived(request);
         }
         self.wake_waiting();
     }
 
-    /// A part of a fetch has answered: the others answer now, too.
-    pub(super) fn hurry_others(&mut self, request: Key, done: Part) {
+    /// A part of a fetch has answered with so many bytes, or with an error: the others may have to answer now, too.
+    pub(super) fn part_answered(&mut self, request: Key, done: Part, bytes: u64, is_error: bool) {
         let Some(Pending {
-            body: Body::Fetch { parts, hurried, .. },
+            body: Body::Fetch { parts, gather, .. },
             ..
         }) = self.requests.get_mut(request)
         else {
             return;
         };
-        let same = |part: &Part| match (part, done) {
-            (Part::There(_, a), Part::There(_, b)) => *a == b,
-            (a, b) => *a == b,
-        };
-        parts.retain(|part| !same(part));
-        if std::mem::replace(hurried, true) {
+        parts.retain(|part| *part != done);
+        if gather.answered(bytes, is_error) != Gathering::Hurry {
             return;
         }
-        let others = std::mem::take(parts);
-        for part in others {
+        for part in parts.clone() {
             match part {
                 Part::Here(ticket) => self.follow_ups.push(Input::HurryFetch { ticket }),
                 Part::There(core, call) => self.hurry_there(core, call),

@@ -1,7 +1,10 @@
 //! Hands the entries of a request to this core's logic, or to the cores that own them.
 
 use bytes::Bytes;
-use tackboard_logic::shard::interface::{Append, FetchEntry, Input, LogId, PayloadId, Ticket};
+use tackboard_logic::{
+    request::gather::Gather,
+    shard::interface::{Append, FetchEntry, Input, LogId, PayloadId, Ticket},
+};
 use tackboard_schema::{
     CoreId, ErrorCode, Offset, TimestampMs, TopicPartition, record_batch::check_batch,
 };
@@ -302,7 +305,7 @@ impl State {
             Work::Fetch { .. } => Body::Fetch {
                 entries: waiting(&names),
                 parts: Vec::new(),
-                hurried: false,
+                gather: Gather::new(1, 0),
             },
             Work::ListOffsets(_) => Body::ListOffsets {
                 entries: waiting(&names),
