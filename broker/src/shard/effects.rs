@@ -11,7 +11,7 @@ use super::{
     slab::Key,
     state::State,
 };
-use crate::bridge::ToControl;
+use crate::{bridge::ToControl, disk::chunks::Part as ChunkPart};
 
 impl State {
     /// Carries out `effects` in their order.
@@ -164,8 +164,13 @@ impl State {
                 for slice in chosen {
                     let at = slice.at as usize;
                     let range = at..at + slice.length as usize;
-                    let buffer = self.chunks.frozen(slice.chunk);
-                    fetched.pieces.push(Piece::Chunk(buffer, range));
+                    let pieces = &mut fetched.pieces;
+                    self.chunks.parts(slice.chunk, range, |part| {
+                        pieces.push(match part {
+                            ChunkPart::Buffer(buffer, range) => Piece::Chunk(buffer, range),
+                            ChunkPart::Rest(bytes) => Piece::Owned(bytes),
+                        });
+                    });
                 }
             }
             FetchData::Disk(read) => {

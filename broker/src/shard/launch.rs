@@ -110,22 +110,14 @@ impl Launch {
                 length,
                 file_at,
                 synced,
-            } => {
-                let bytes = chunks.frozen(chunk);
-                let whole = at == 0 && length as usize == bytes.len();
-                Launch::Write {
-                    log,
-                    segment,
-                    write,
-                    bytes: if whole {
-                        bytes
-                    } else {
-                        part(&bytes, at as usize, length as usize)
-                    },
-                    file_at,
-                    synced,
-                }
-            }
+            } => Launch::Write {
+                log,
+                segment,
+                write,
+                bytes: chunks.to_write(chunk, at, length),
+                file_at,
+                synced,
+            },
             Effect::Sync { log, segment, sync } => Launch::Sync { log, segment, sync },
             Effect::Preallocate { log, segment, size } => {
                 Launch::Preallocate { log, segment, size }
@@ -181,16 +173,6 @@ async fn no_opens(files: &RefCell<LogFiles>) {
     while files.borrow().is_opening() {
         glommio::timer::sleep(OPENING_PAUSE).await;
     }
-}
-
-/// A part of a chunk as a buffer of its own: the kernel is only ever given whole buffers. Rare (a batch beyond the size
-/// of one write).
-fn part(bytes: &DmaBuffer, at: usize, length: usize) -> Rc<DmaBuffer> {
-    let mut buffer = glommio::allocate_dma_buffer(length);
-    buffer
-        .as_bytes_mut()
-        .copy_from_slice(&bytes.as_bytes()[at..at + length]);
-    Rc::new(buffer)
 }
 
 impl Shard {

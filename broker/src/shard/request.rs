@@ -93,7 +93,7 @@ pub enum Piece {
     Chunk(Rc<DmaBuffer>, Range<usize>),
     /// Part of what was read from a segment.
     Read(ReadResult),
-    /// Came from another core.
+    /// Came from another core, or is the short rest behind a cut buffer.
     Owned(Bytes),
 }
 
