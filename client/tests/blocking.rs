@@ -123,8 +123,13 @@ fn connections_that_are_cut_cost_nothing() {
     }
     *is_done.lock().unwrap() = true;
     cutting.join().unwrap();
+    producer.flush().unwrap();
+    assert_eq!(
+        *reported.lock().unwrap(),
+        20_000,
+        "a flush waits for callbacks too"
+    );
     producer.close().unwrap();
-    assert_eq!(*reported.lock().unwrap(), 20_000);
 
     let broker = server.broker.lock().unwrap();
     let mut values: Vec<usize> = Vec::new();

@@ -56,6 +56,8 @@ impl Driven for State {
     fn take_work(&mut self) -> Option<Box<dyn FnOnce() + Send>> {
         None
     }
+
+    fn work_done(&mut self) {}
 }
 
 impl Consumer {

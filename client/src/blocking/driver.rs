@@ -47,6 +47,9 @@ pub(super) trait Driven: Send + 'static {
 
     /// Work for the time keeper's thread, to be done without the lock.
     fn take_work(&mut self) -> Option<Box<dyn FnOnce() + Send>>;
+
+    /// The work that was taken is done.
+    fn work_done(&mut self);
 }
 
 /// See [`Driven::advanced`].
@@ -280,9 +283,7 @@ impl<D: Driven> Shared<D> {
         while !inner.is_closing {
             self.turn(&mut inner);
             if let Some(work) = inner.driven.take_work() {
-                drop(inner);
-                work();
-                inner = self.lock_urgent();
+                inner = self.do_work(inner, work);
                 continue;
             }
             let next = inner.driven.machine().next_deadline();
@@ -295,10 +296,23 @@ impl<D: Driven> Shared<D> {
         }
         // What became of everything is told before the end.
         while let Some(work) = inner.driven.take_work() {
-            drop(inner);
-            work();
-            inner = self.lock_urgent();
+            inner = self.do_work(inner, work);
         }
+    }
+
+    fn do_work<'a>(
+        &'a self,
+        inner: MutexGuard<'a, Inner<D>>,
+        work: Box<dyn FnOnce() + Send>,
+    ) -> MutexGuard<'a, Inner<D>> {
+        drop(inner);
+        work();
+        let mut inner = self.lock_urgent();
+        inner.driven.work_done();
+        if inner.waiting > 0 {
+            self.changed.notify_all();
+        }
+        inner
     }
 
     fn open(self: &Arc<Self>, inner: &mut Inner<D>, connection: ConnectionId, address: Arc<str>) {

@@ -45,6 +45,15 @@ struct State {
     /// Reports go to the time keeper's thread, which calls back without the lock.
     report_to: Option<ReportSlot>,
     work: VecDeque<Work>,
+    calls: Calls,
+}
+
+/// Reports by number: how many were queued for the time keeper's thread, taken by it, and told by it.
+#[derive(Clone, Copy, Default)]
+struct Calls {
+    queued: u64,
+    taken: u64,
+    told: u64,
 }
 
 #[derive(Default)]
@@ -90,6 +99,7 @@ impl Driven for State {
                     report,
                     callbacks: watchers.callbacks,
                 });
+                self.calls.queued += 1;
                 news.for_keeper = true;
             }
         }
@@ -100,6 +110,7 @@ impl Driven for State {
         if self.work.is_empty() {
             return None;
         }
+        self.calls.taken = self.calls.queued;
         let (work, report_to) = (std::mem::take(&mut self.work), self.report_to.clone());
         Some(Box::new(move || {
             for Work { report, callbacks } in work {
@@ -111,6 +122,10 @@ impl Driven for State {
                 }
             }
         }))
+    }
+
+    fn work_done(&mut self) {
+        self.calls.told = self.calls.taken;
     }
 }
 
@@ -151,6 +166,7 @@ impl Producer {
             failure: None,
             report_to,
             work: VecDeque::new(),
+            calls: Calls::default(),
         };
         Ok(Self {
             driver: Driver::start(state, client)?,
@@ -271,8 +287,8 @@ impl Producer {
             .partition_count(slot))
     }
 
-    /// Waits until everything sent before is delivered or has failed, which takes at most the delivery time-out and a
-    /// little.
+    /// Waits until everything sent before is delivered or has failed, and callbacks have been told. That takes at most
+    /// the delivery time-out and a little.
     ///
     /// # Errors
     /// The first failure of a record since the last flush. [`Error::UnknownOutcome`] says that records may be in the
@@ -280,15 +296,23 @@ impl Producer {
     pub fn flush(&self) -> Result<()> {
         let shared = &self.driver.shared;
         let mark = shared.lock().driven.machine.flush();
-        let flushed = |state: &mut State| state.machine.is_flushed(mark).then_some(Ok(()));
-        while shared
-            .wait_until(Instant::now() + Duration::from_secs(3600), flushed)
-            .transpose()?
-            .is_none()
-        {}
+        self.wait_long(|state| state.machine.is_flushed(mark).then_some(Ok(())))?;
+        let queued = shared.lock().driven.calls.queued;
+        self.wait_long(|state| (state.calls.told >= queued).then_some(Ok(())))?;
         match shared.lock().driven.failure.take() {
             Some(failure) => Err(failure),
             None => Ok(()),
+        }
+    }
+
+    /// Waits for something that is bounded by other time-outs than this one.
+    fn wait_long(&self, mut look: impl FnMut(&mut State) -> Option<Result<()>>) -> Result<()> {
+        let shared = &self.driver.shared;
+        loop {
+            let deadline = Instant::now() + Duration::from_secs(3600);
+            if let Some(found) = shared.wait_until(deadline, &mut look) {
+                return found;
+            }
         }
     }
 
