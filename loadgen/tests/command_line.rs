@@ -1,0 +1,254 @@
+//! The load generator as people run it: verdict, exit codes, and that nothing stays behind, however it ends.
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+const LOADGEN: &str = env!("CARGO_BIN_EXE_tackboard-loadgen");
+
+/// Only one load at a time: these tests share few cores.
+static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ALONE
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A folder on the disk of the build folder, for the broker's temporary folder to be made in.
+fn parent() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
+fn loadgen(parent: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(LOADGEN);
+    command
+        .args(arguments)
+        .arg("--data")
+        .arg(parent)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn entries(folder: &Path) -> usize {
+    std::fs::read_dir(folder).unwrap().count()
+}
+
+fn json(output: &Output) -> Value {
+    let text = String::from_utf8_lossy(&output.stdout);
+    serde_json::from_str(&text).unwrap_or_else(|error| {
+        panic!(
+            "{error}\nstdout {text}\nstderr {}",
+            String::from_utf8_lossy(&output.stderr)
+        )
+    })
+}
+
+fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "waited too long until {what}"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn signal(child: &Child, signal: i32) {
+    // SAFETY: no pointers; the child was not waited for yet, so its id is its own.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+}
+
+#[test]
+fn three_stages_hold_and_leave_nothing() {
+    let _alone = alone();
+    let parent = parent();
+    let out = parent.path().join("out");
+    let output = loadgen(
+        parent.path(),
+        &["--stage-duration", "500ms", "--steady-rate", "2000"],
+    )
+    .arg("--json")
+    .arg("--out")
+    .arg(&out)
+    .output()
+    .unwrap();
+    let object = json(&output);
+    assert!(output.status.success(), "{object:#}");
+    let verified = &object["verified"];
+    for field in ["lost", "duplicated", "out_of_order", "corrupted"] {
+        assert_eq!(verified[field], 0, "{verified:#}");
+    }
+    assert_eq!(verified["acknowledged"], verified["read_back"]);
+    assert!(
+        verified["acknowledged"].as_u64().unwrap() > 21_000,
+        "{verified:#}"
+    );
+    assert_eq!(object["real"]["verified"]["acknowledged"], 20_000);
+    assert!(object["produce"]["events_per_second"].as_f64().unwrap() > 0.0);
+    assert!(object["steady"]["kept_schedule"].is_boolean());
+    assert!(object["end_to_end"]["p50_us"].as_f64().unwrap() > 0.0);
+
+    let saved = std::fs::read_dir(&out)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    assert!(saved.join("run.json").is_file() && saved.join("timeline.svg").is_file());
+    assert_eq!(
+        entries(parent.path()),
+        1,
+        "nothing but what was asked for is left"
+    );
+}
+
+#[test]
+fn text_ends_with_the_verdict() {
+    let _alone = alone();
+    let parent = parent();
+    let output = loadgen(
+        parent.path(),
+        &["run", "--count", "5000", "--keys", "zipf:100", "--out", "none"],
+    )
+    .args(["--compression", "lz4", "--event-size", "40..400"])
+    .output()
+    .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let verdict =
+        "verified: 5,000 acknowledged, 5,000 read back, 0 lost, 0 duplicated, 0 out of order";
+    assert!(text.lines().any(|line| line == verdict), "{text}");
+    assert!(output.status.success());
+    assert!(output.stderr.is_empty(), "no progress when nobody looks");
+    assert_eq!(entries(parent.path()), 0);
+}
+
+#[test]
+fn all_flights_of_a_year_come_back_unchanged_and_in_order() {
+    let _alone = alone();
+    let parent = parent();
+    let input = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../perf/data/flights.ndjson.gz"
+    );
+    let output = loadgen(parent.path(), &["run", "--input", input, "--json"])
+        .args(["--key-field", "tailnum", "--out", "none"])
+        .args(["--timestamp-field", "sched_dep"])
+        .output()
+        .unwrap();
+    let object = json(&output);
+    assert!(output.status.success(), "{object:#}");
+    assert_eq!(object["verified"]["read_back"], 336_776);
+    assert_eq!(object["verified"]["holds"], true);
+}
+
+#[test]
+fn an_interrupted_run_cleans_up() {
+    let _alone = alone();
+    let parent = parent();
+    let child = loadgen(parent.path(), &["--stage-duration", "60s", "--out", "none"])
+        .spawn()
+        .unwrap();
+    wait_until("the folder is there", || entries(parent.path()) == 1);
+    std::thread::sleep(Duration::from_secs(1));
+    signal(&child, libc::SIGINT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(130),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(entries(parent.path()), 0);
+}
+
+#[test]
+fn what_a_killed_run_leaves_is_removed_by_the_next() {
+    let _alone = alone();
+    let parent = parent();
+    let mut child = loadgen(parent.path(), &["--stage-duration", "60s", "--out", "none"])
+        .spawn()
+        .unwrap();
+    wait_until("the folder is there", || entries(parent.path()) == 1);
+    signal(&child, libc::SIGKILL);
+    child.wait().unwrap();
+    assert_eq!(entries(parent.path()), 1);
+    let output = loadgen(parent.path(), &["run", "--count", "10", "--out", "none"])
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    assert_eq!(entries(parent.path()), 0);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let _alone = alone();
+    let parent = parent();
+    let mut child = loadgen(parent.path(), &["run", "--count", "10", "--out", "none"])
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn settings_that_can_not_be_used_start_nothing() {
+    let run = |arguments: &[&str]| {
+        let output = Command::new(LOADGEN).args(arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        assert!(output.stdout.is_empty());
+        text
+    };
+    let text = run(&["run", "--rate", "fast", "--event-size", "5"]);
+    for expected in [
+        "2 settings are not usable, nothing was started",
+        "--rate = \"fast\"",
+        "100k",
+        "--event-size = \"5\"",
+        "32 to 1,000,000",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+    assert!(run(&["run", "--no-such-flag"]).contains("--no-such-flag"));
+    assert!(run(&["run", "--input", "/no/such/file"]).contains("/no/such/file"));
+    assert!(run(&["run", "--cores", "4000"]).contains("--cores"));
+    assert!(run(&["run", "--scenario", "/no/such.toml"]).contains("/no/such.toml"));
+}
+
+#[test]
+fn a_broker_that_is_not_there_is_named() {
+    let output = Command::new(LOADGEN)
+        .args(["run", "--broker", "127.0.0.1:1", "--give-up", "1s", "--out", "none"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("127.0.0.1:1"), "{text}");
+}
+
+#[test]
+fn the_data_files_are_what_their_page_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let page = std::fs::read_to_string(root.join("perf/data/README.md")).unwrap();
+    for file in [
+        "perf/data/flights.ndjson.gz",
+        "loadgen/data/flights-20000.ndjson.gz",
+    ] {
+        let output = Command::new("sha256sum")
+            .arg(root.join(file))
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let checksum = text.split(' ').next().unwrap();
+        assert!(
+            checksum.len() == 64 && page.contains(checksum),
+            "{file}: {checksum}"
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! A broker that is killed again and again while numbered events are written: nothing acknowledged may be lost, nothing
+//! duplicated.
+//!
+//! `TACKBOARD_KILL_ROUNDS` says how often (3 unless set).
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+const LOADGEN: &str = env!("CARGO_BIN_EXE_tackboard-loadgen");
+
+/// Time that a broker serves before it is killed.
+const ROUND: Duration = Duration::from_millis(1500);
+
+fn rounds() -> u32 {
+    std::env::var("TACKBOARD_KILL_ROUNDS").map_or(3, |text| {
+        text.parse()
+            .expect("TACKBOARD_KILL_ROUNDS is a whole number")
+    })
+}
+
+/// The broker's binary lies beside the load generator's; builds it if nobody has.
+fn broker_binary() -> PathBuf {
+    let path = Path::new(LOADGEN).with_file_name("tackboard");
+    if !path.exists() {
+        let mut build = Command::new(env!("CARGO"));
+        build.args([
+            "build",
+            "--quiet",
+            "--package",
+            "tackboard-broker",
+            "--bin",
+            "tackboard",
+        ]);
+        if path
+            .parent()
+            .is_some_and(|folder| folder.ends_with("release"))
+        {
+            build.arg("--release");
+        }
+        assert!(build.status().unwrap().success());
+    }
+    path
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// A broker that is killed when this is dropped.
+struct Broker(Child);
+
+impl Broker {
+    /// Starts it and waits until it serves.
+    fn start(data: &Path, port: u16) -> Self {
+        let mut child = Command::new(broker_binary())
+            .arg("serve")
+            .arg("--data")
+            .arg(data)
+            .args(["--set", &format!("native.bind=127.0.0.1:{port}")])
+            .args(["--set", "native.core_bind=127.0.0.1:0"])
+            .args(["--set", "http.bind=off"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let is_ready =
+            lines.any(|line| line.is_ok_and(|line| line.trim_start().starts_with("ready")));
+        let broker = Self(child);
+        assert!(is_ready, "the broker ended before it was ready");
+        // Whatever it still prints is read, so that it never waits for a reader.
+        std::thread::spawn(move || lines.for_each(drop));
+        broker
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn kill_rounds(durability: &str) {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let data = folder.path().join("data");
+    let port = free_port();
+    let address = format!("127.0.0.1:{port}");
+    let broker = Broker::start(&data, port);
+
+    let sending = ROUND * (rounds() + 1);
+    let verify = Command::new(LOADGEN)
+        .args(["verify", "--json", "--out", "none", "--broker", &address])
+        .args(["--duration", &format!("{}ms", sending.as_millis())])
+        .args(["--durability", durability, "--rate", "20k"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut broker = broker;
+    for _ in 0..rounds() {
+        std::thread::sleep(ROUND);
+        drop(broker);
+        broker = Broker::start(&data, port);
+    }
+    let output = verify.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let object: Value = serde_json::from_str(&text)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    let verified = &object["verified"];
+    assert!(output.status.success(), "{verified:#}");
+    assert_eq!(verified["holds"], true, "{verified:#}");
+    assert!(verified["acknowledged"].as_u64().unwrap() > 1000, "{verified:#}");
+    drop(broker);
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_or_duplicated_under_fsync_and_written() {
+    // One after the other: both load the same few cores.
+    kill_rounds("fsync");
+    kill_rounds("written");
+}
