@@ -425,3 +425,61 @@ fn administration() {
         Err(Error::UnknownTopic { .. })
     ));
 }
+
+#[test]
+fn a_core_without_an_answer_is_reached_the_long_way() {
+    let (server, brokers) = start(&[("t", 2)]);
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    server.broker.lock().unwrap().core_port = free.local_addr().unwrap().port();
+    drop(free);
+    let producer = Producer::connect(&brokers, ProducerConfig::default()).unwrap();
+    for index in 0..100 {
+        producer
+            .send("t", ProducerRecord::new(&format!("{index}")))
+            .unwrap();
+    }
+    producer.close().unwrap();
+    let mut consumer = Consumer::connect(&brokers, ConsumerConfig::default()).unwrap();
+    consumer.assign_topic("t", Start::Earliest).unwrap();
+    assert_eq!(read(&mut consumer, 100).len(), 100);
+}
+
+#[test]
+fn a_consumer_goes_on_where_it_was_when_connections_are_cut() {
+    const COUNT: usize = 30_000;
+    let (server, brokers) = start(&[("t", 3)]);
+    let config = ProducerConfig {
+        batch_bytes: 1024,
+        ..Default::default()
+    };
+    let producer = Producer::connect(&brokers, config).unwrap();
+    for index in 0..COUNT {
+        producer
+            .send("t", ProducerRecord::new(&format!("{index}")))
+            .unwrap();
+    }
+    producer.close().unwrap();
+    let mut config = ConsumerConfig {
+        prefetch_bytes_max: 1 << 14,
+        partition_fetch_bytes_max: 1 << 12,
+        poll_bytes_max: 1 << 12,
+        ..Default::default()
+    };
+    config.client.backoff = Duration::from_millis(2);
+    let mut consumer = Consumer::connect(&brokers, config).unwrap();
+    consumer.assign_topic("t", Start::Earliest).unwrap();
+    let mut next = [0; 3];
+    let mut polls = 0;
+    while next.iter().sum::<i64>() < COUNT as i64 {
+        for record in &consumer.poll(POLL).unwrap() {
+            let record = record.unwrap();
+            let next = &mut next[record.partition.0 as usize];
+            assert_eq!(record.offset.0, *next, "no record twice, none left out");
+            *next += 1;
+        }
+        polls += 1;
+        if polls % 20 == 0 {
+            server.cut();
+        }
+    }
+}

@@ -8,6 +8,8 @@ mod machine;
 mod murmur2;
 mod partitioner;
 mod queue;
+#[cfg(test)]
+mod queue_test;
 
 pub use batch::BatchId;
 pub use machine::{AppendError, Appended, ProducerMachine, TopicLookup, TopicSlot};
