@@ -1,5 +1,26 @@
-//! Native client of the Tackboard broker: [`Producer`], [`Consumer`], [`Admin`].
-#![warn(missing_docs)]
+//! Native client of the Tackboard broker.
+//!
+//! Three clients, each over the native protocol (`docs/protocol.md`), each talking straight to the core that owns a
+//! partition, and through the listener that any core serves where that one does not answer:
+//!
+//! - [`Producer`]: batches by size and time, keeps several batches in flight, repeats what failed;
+//! - [`Consumer`]: reads partitions that the caller names, ahead of the caller up to a bound;
+//! - [`Admin`]: topics, their settings and offsets.
+//!
+//! What a producer promises, unless [`ProducerConfig::idempotent`] is off or acks is 0:
+//! 1. A record that was reported as delivered is in the log once, whatever was repeated on the way.
+//! 2. Delivered records of one partition are in the order of sending.
+//! 3. A record that failed is not in the log, unless the error is [`Error::UnknownOutcome`], which says that nobody
+//!    can tell.
+//!
+//! What a consumer promises: every batch had its checksum verified; no record is returned twice and none is left out,
+//! whatever connections are lost, as long as the caller does not seek.
+//!
+//! Where to start reading: [`protocol`] holds every decision, in machines without sockets, clocks or threads. The
+//! transports around them are `blocking` (threads and the standard library's sockets; the default, and what the names
+//! at the root are) and `glommio` (tasks of one executor; feature `glommio`). Examples are in `client/examples`.
+//!
+//! Not here: consumer groups, transactions.
 
 mod admin;
 mod config;

@@ -12,22 +12,23 @@
 //! A partition is reached through the listener of its own core; where that does not answer, through the listener that
 //! any core serves.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ahash::AHashMap;
 use bytes::Bytes;
 use tackboard_schema::frame::{ApiKey, Kind};
 use tackboard_schema::native::HeadBuilder;
 use tackboard_schema::{ErrorCode, PartitionIndex};
 
+use super::addresses::Addresses;
 use super::backoff::Backoff;
 use super::connection::{Connection, ConnectionId, ConnectionState, Overdue, Request};
 use super::frames::InFrame;
 use super::messages::{self, Context, Welcome};
 use super::metadata::{Metadata, NoLeader};
 use super::random::Random;
+use super::refresh::Refresh;
 use super::time::{Now, earliest};
 use crate::admin::TopicSummary;
 use crate::config::ClientConfig;
@@ -84,37 +85,15 @@ enum Tag<T> {
     Owner(T),
 }
 
-/// What is known of one address.
-#[derive(Debug, Default)]
-struct Node {
-    connection: Option<ConnectionId>,
-    /// Failures in a row.
-    failures: u32,
-    retry_at: Now,
-}
-
-/// Metadata requests are numbered; one that was sent after an event tells what came of the event.
-#[derive(Debug, Default)]
-struct Refresh {
-    wanted: bool,
-    not_before: Now,
-    failures: u32,
-    serial_sent: u64,
-    serial_done: u64,
-    in_flight: bool,
-    done_at: Now,
-}
-
 pub(crate) struct Cluster<T> {
     config: ClientConfig,
-    bootstrap: Vec<Arc<str>>,
-    nodes: AHashMap<Arc<str>, Node>,
-    connections: AHashMap<ConnectionId, Connection<Tag<T>>>,
+    addresses: Addresses,
+    /// In the order in which they were dialled.
+    connections: BTreeMap<ConnectionId, Connection<Tag<T>>>,
     next_connection: u64,
     metadata: Metadata,
     topics_wanted: BTreeSet<Arc<str>>,
     refresh: Refresh,
-    rotation: usize,
     actions: VecDeque<Action>,
     lost: Vec<(ConnectionId, T)>,
     last_fault: Option<Error>,
@@ -132,34 +111,18 @@ impl<T> Cluster<T> {
         config: ClientConfig,
         seed: u64,
     ) -> Result<Self> {
-        let bootstrap: Vec<Arc<str>> = brokers
-            .iter()
-            .map(|broker| broker.as_ref().into())
-            .collect();
-        if bootstrap.is_empty() {
-            return crate::config::setting("brokers", "(none)", "at least one HOST:PORT");
-        }
-        if let Some(broker) = bootstrap.iter().find(|broker| !is_host_and_port(broker)) {
-            return crate::config::setting(
-                "brokers",
-                broker,
-                "expected HOST:PORT, e.g. 127.0.0.1:7400",
-            );
-        }
-        let refresh = Refresh {
-            wanted: true,
-            ..Refresh::default()
+        let backoff = Backoff {
+            first: config.backoff,
+            max: config.backoff_max,
         };
         Ok(Self {
+            addresses: Addresses::new(brokers, backoff)?,
+            refresh: Refresh::new(backoff, config.metadata_age_max),
             config,
-            bootstrap,
-            nodes: AHashMap::new(),
-            connections: AHashMap::new(),
+            connections: BTreeMap::new(),
             next_connection: 1,
             metadata: Metadata::default(),
             topics_wanted: BTreeSet::new(),
-            refresh,
-            rotation: 0,
             actions: VecDeque::new(),
             lost: Vec::new(),
             last_fault: None,
@@ -193,17 +156,12 @@ impl<T> Cluster<T> {
 
     /// Whether metadata has ever arrived.
     pub(crate) fn is_up(&self) -> bool {
-        self.refresh.serial_done > 0
+        self.refresh.has_arrived()
     }
 
     /// Why no broker can be reached, when each of those named at the start has been tried in vain.
     pub(crate) fn unreachable(&self) -> Option<&Error> {
-        let tried = |address| {
-            self.nodes
-                .get(address)
-                .is_some_and(|node: &Node| node.failures > 0)
-        };
-        if self.is_up() || !self.bootstrap.iter().all(tried) {
+        if self.is_up() || !self.addresses.have_all_failed() {
             return None;
         }
         self.last_fault()
@@ -216,7 +174,7 @@ impl<T> Cluster<T> {
         if !self.topics_wanted.contains(name) {
             self.topics_wanted.insert(name.into());
             self.metadata.forget(name);
-            self.want_refresh_at_once();
+            self.refresh.want_at_once();
         }
         self.metadata.topic(name)
     }
@@ -230,20 +188,12 @@ impl<T> Cluster<T> {
     /// Asks for metadata; the answer will be at least as new as now once [`Self::refreshed`] says so of the number
     /// returned.
     pub(crate) fn want_refresh(&mut self) -> u64 {
-        self.refresh.wanted = true;
-        self.refresh.serial_sent + 1
+        self.refresh.want()
     }
 
     /// Whether metadata request `serial`, or a later one, was answered.
     pub(crate) fn refreshed(&self, serial: u64) -> bool {
-        self.refresh.serial_done >= serial
-    }
-
-    fn want_refresh_at_once(&mut self) {
-        self.refresh.wanted = true;
-        if self.refresh.failures == 0 {
-            self.refresh.not_before = Now::default();
-        }
+        self.refresh.is_done(serial)
     }
 
     // Routes and requests.
@@ -256,7 +206,7 @@ impl<T> Cluster<T> {
         };
         if let (Some(core), false) = (&leader.core, self.config.any_core_only) {
             let reach = self.reach(core, now);
-            let failed_before = self.nodes.get(core).is_some_and(|node| node.failures > 0);
+            let failed_before = self.addresses.has_failed(core);
             match reach {
                 Some(ready) => return Route::Ready(ready),
                 None if !failed_before => return Route::Wait,
@@ -295,7 +245,7 @@ impl<T> Cluster<T> {
 
     /// What to say of a topic that the broker refuses to speak of.
     pub(crate) fn topic_fault(&self, topic: &str, code: ErrorCode) -> Error {
-        let address = self.bootstrap[0].clone();
+        let address = self.addresses.first().clone();
         if code == ErrorCode::UnknownTopicOrPartition {
             return Error::UnknownTopic {
                 topic: topic.into(),
@@ -308,15 +258,10 @@ impl<T> Cluster<T> {
 
     /// A ready connection to this address; dials if there is none and its pause is over.
     fn reach(&mut self, address: &Arc<str>, now: Now) -> Option<ConnectionId> {
-        let node = self.nodes.entry(address.clone()).or_default();
-        match node.connection {
-            Some(id) => self
-                .connections
-                .get(&id)
-                .and_then(Connection::welcome)
-                .map(|_| id),
+        match self.addresses.connection(address) {
+            Some(id) => self.connections.get(&id)?.welcome().map(|_| id),
             None => {
-                if node.retry_at <= now {
+                if self.addresses.may_dial(address, now) {
                     self.dial(address.clone(), now);
                 }
                 None
@@ -331,26 +276,22 @@ impl<T> Cluster<T> {
         self.sweep_at = earliest(self.sweep_at, Some(dial_deadline));
         self.connections
             .insert(connection, Connection::new(address.clone(), dial_deadline));
-        self.nodes.entry(address.clone()).or_default().connection = Some(connection);
+        self.addresses.dialled(&address, connection);
         self.actions.push_back(Action::Open {
             connection,
             address,
         });
     }
 
-    /// Any connection that requests can be sent on, in turn.
+    /// Any connection that requests can be sent on: the oldest.
     pub(crate) fn any_ready(&self) -> Option<ConnectionId> {
-        let is_ready = |(id, connection): (&ConnectionId, &Connection<Tag<T>>)| {
-            connection.welcome().map(|_| *id)
-        };
-        self.connections.iter().filter_map(is_ready).min()
+        let mut ready = self.connections.iter();
+        ready.find_map(|(id, connection)| connection.welcome().map(|_| *id))
     }
 
     /// Whether there is any connection that requests can be sent on.
     pub(crate) fn has_ready(&self) -> bool {
-        self.connections
-            .values()
-            .any(|connection| connection.welcome().is_some())
+        self.any_ready().is_some()
     }
 
     /// Whether a request with a body of so many bytes may be sent there now.
@@ -418,16 +359,12 @@ impl<T> Cluster<T> {
         for tag in connection.lose() {
             match tag {
                 Tag::Hello => {}
-                Tag::Metadata { .. } => self.metadata_failed(now),
+                Tag::Metadata { .. } => self.refresh.failed(now, &mut self.random),
                 Tag::Owner(tag) => self.lost.push((id, tag)),
             }
         }
-        let backoff = self.backoff();
-        if let Some(node) = self.nodes.get_mut(&connection.address) {
-            node.connection = None;
-            node.failures = node.failures.saturating_add(1);
-            node.retry_at = now.after(backoff.pause(node.failures, &mut self.random));
-        }
+        self.addresses
+            .ended(&connection.address, now, &mut self.random);
         tracing::debug!(address = %connection.address, %fault, "connection ended");
         self.last_fault = Some(fault);
         self.revision += 1;
@@ -461,16 +398,13 @@ impl<T> Cluster<T> {
         let context = Context::new(request.api, &address);
         match request.tag {
             Tag::Hello => self.greeted(id, messages::read_hello(&context, &frame), now),
-            Tag::Metadata { serial, asked } => {
-                self.refresh.in_flight = false;
-                match messages::read_metadata(&context, &frame) {
-                    Ok(answer) => self.metadata_arrived(serial, answer, &asked, now),
-                    Err(fault) => {
-                        self.last_fault = Some(fault);
-                        self.metadata_failed(now);
-                    }
+            Tag::Metadata { serial, asked } => match messages::read_metadata(&context, &frame) {
+                Ok(answer) => self.metadata_arrived(serial, answer, &asked, now),
+                Err(fault) => {
+                    self.last_fault = Some(fault);
+                    self.refresh.failed(now, &mut self.random);
                 }
-            }
+            },
             Tag::Owner(tag) => {
                 return Some(Answer {
                     tag,
@@ -488,9 +422,7 @@ impl<T> Cluster<T> {
                 self.welcome = Some(welcome.clone());
                 if let Some(connection) = self.connections.get_mut(&id) {
                     connection.state = ConnectionState::Ready(welcome);
-                    if let Some(node) = self.nodes.get_mut(&connection.address) {
-                        node.failures = 0;
-                    }
+                    self.addresses.greeted(&connection.address);
                 }
                 self.revision += 1;
             }
@@ -506,27 +438,13 @@ impl<T> Cluster<T> {
         now: Now,
     ) {
         self.metadata.update(answer, asked);
-        self.refresh.serial_done = serial;
-        self.refresh.failures = 0;
-        self.refresh.done_at = now;
-        // Whoever wants news again right away (a partition without a leader) gets it after a pause.
-        self.refresh.not_before = now.after(self.config.backoff);
+        self.refresh.arrived(serial, now);
         // A topic that came to be wanted while the request was under way was not asked about.
         let is_missing = |name: &Arc<str>| self.metadata.topic(name).is_none();
         if self.topics_wanted.iter().any(is_missing) {
-            self.want_refresh_at_once();
+            self.refresh.want_at_once();
         }
         self.revision += 1;
-    }
-
-    fn metadata_failed(&mut self, now: Now) {
-        self.refresh.in_flight = false;
-        self.refresh.wanted = true;
-        self.refresh.failures = self.refresh.failures.saturating_add(1);
-        let pause = self
-            .backoff()
-            .pause(self.refresh.failures, &mut self.random);
-        self.refresh.not_before = now.after(pause);
     }
 
     /// Requests that will get no answer, and the connection that they were sent on.
@@ -553,10 +471,7 @@ impl<T> Cluster<T> {
         if self.sweep_at.is_some_and(|sweep_at| sweep_at <= now) {
             self.sweep(now);
         }
-        let is_old =
-            self.is_up() && now.since(self.refresh.done_at) >= self.config.metadata_age_max;
-        let is_due = (self.refresh.wanted && now >= self.refresh.not_before) || is_old;
-        if is_due && !self.refresh.in_flight {
+        if self.refresh.due_at().is_some_and(|due_at| due_at <= now) {
             match self.any_ready() {
                 Some(connection) => self.ask_for_metadata(connection, now),
                 None => self.dial_any(now),
@@ -571,18 +486,12 @@ impl<T> Cluster<T> {
 
     /// When metadata can be asked for next; `None` while that waits for something else to happen.
     fn refresh_at(&self) -> Option<Now> {
-        if self.refresh.in_flight {
-            return None;
+        let due_at = self.refresh.due_at()?;
+        if self.has_ready() {
+            return Some(due_at);
         }
-        if !self.refresh.wanted {
-            return Some(self.refresh.done_at.after(self.config.metadata_age_max));
-        }
-        let possible_at = if self.has_ready() {
-            Some(Now::default())
-        } else {
-            self.dial_at()
-        };
-        possible_at.map(|at| at.max(self.refresh.not_before))
+        let dial_at = self.addresses.dial_at(self.metadata.addresses())?;
+        Some(due_at.max(dial_at))
     }
 
     fn sweep(&mut self, now: Now) {
@@ -614,13 +523,8 @@ impl<T> Cluster<T> {
         let names: Vec<&str> = asked.iter().map(|name| &**name).collect();
         let mut heads = std::mem::take(&mut self.heads);
         let head = messages::metadata_request(&mut heads, Some(&names));
-        self.refresh.serial_sent += 1;
-        self.refresh.wanted = false;
-        self.refresh.in_flight = true;
-        let tag = Tag::Metadata {
-            serial: self.refresh.serial_sent,
-            asked,
-        };
+        let serial = self.refresh.sent();
+        let tag = Tag::Metadata { serial, asked };
         let request = Request {
             api: ApiKey::Metadata,
             head,
@@ -635,59 +539,10 @@ impl<T> Cluster<T> {
         self.heads = heads;
     }
 
-    /// Addresses at which any broker may be found.
-    fn candidates(&self) -> Vec<Arc<str>> {
-        let known = self
-            .metadata
-            .addresses()
-            .filter(|address| !self.bootstrap.contains(address));
-        self.bootstrap.iter().chain(known).cloned().collect()
-    }
-
-    /// When the first of the candidates may be dialled; `None` while one is being dialled.
-    fn dial_at(&self) -> Option<Now> {
-        let candidates = self.candidates();
-        let nodes: Vec<_> = candidates
-            .iter()
-            .map(|address| self.nodes.get(address))
-            .collect();
-        if nodes.iter().flatten().any(|node| node.connection.is_some()) {
-            return None;
-        }
-        nodes
-            .iter()
-            .map(|node| node.map_or(Now::default(), |node| node.retry_at))
-            .min()
-    }
-
     fn dial_any(&mut self, now: Now) {
-        if self.dial_at().is_none_or(|at| at > now) {
-            return;
-        }
-        let candidates = self.candidates();
-        for step in 0..candidates.len() {
-            let address = &candidates[(self.rotation + step) % candidates.len()];
-            if self
-                .nodes
-                .get(address)
-                .is_none_or(|node| node.retry_at <= now)
-            {
-                self.rotation = self.rotation.wrapping_add(step + 1);
-                return self.dial(address.clone(), now);
-            }
+        let known = self.metadata.addresses();
+        if let Some(address) = self.addresses.next_candidate(known, now) {
+            self.dial(address, now);
         }
     }
-
-    fn backoff(&self) -> Backoff {
-        Backoff {
-            first: self.config.backoff,
-            max: self.config.backoff_max,
-        }
-    }
-}
-
-fn is_host_and_port(address: &str) -> bool {
-    address
-        .rsplit_once(':')
-        .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
 }

@@ -3,6 +3,7 @@
 //! Owns: the latest answer about each topic that was asked about, and the brokers.
 //! Not here: when to ask (`cluster`).
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ahash::AHashMap;
@@ -34,7 +35,7 @@ pub(crate) enum NoLeader {
 
 #[derive(Debug, Default)]
 pub(crate) struct Metadata {
-    brokers: AHashMap<BrokerId, BrokerDescription>,
+    brokers: BTreeMap<BrokerId, BrokerDescription>,
     topics: AHashMap<Arc<str>, TopicSummary>,
 }
 
@@ -56,7 +57,7 @@ impl Metadata {
     }
 
     /// Every broker's listener that any core serves.
-    pub(crate) fn addresses(&self) -> impl Iterator<Item = &Arc<str>> {
+    pub(crate) fn addresses(&self) -> impl Iterator<Item = &Arc<str>> + Clone {
         self.brokers.values().map(|broker| &broker.address)
     }
 

@@ -8,6 +8,7 @@
 //!
 //! Start reading at [`Machine`].
 
+mod addresses;
 mod backoff;
 pub(crate) mod calls;
 mod cluster;
@@ -19,6 +20,7 @@ pub(crate) mod messages;
 mod metadata;
 pub mod producer;
 mod random;
+mod refresh;
 mod time;
 
 pub use backoff::Backoff;
