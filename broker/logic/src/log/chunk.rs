@@ -132,7 +132,7 @@ impl Chunks {
     /// Learns from a chunk that is frozen to be written.
     pub fn learn_written(&mut self, filled: u32, capacity: u32) {
         if filled < capacity / 4 {
-            self.capacity_next = (self.capacity_next / 2).max(CHUNK_BYTES_MIN);
+            self.capacity_next = block_floor(self.capacity_next / 2).max(CHUNK_BYTES_MIN);
         }
     }
 

@@ -67,6 +67,9 @@ impl Log {
             in_turn: false,
             draining: false,
         };
+        if let Some(base) = recovered.lingering {
+            log.linger(base);
+        }
         log.producers.assume_seen(cx.now.wall);
         log.keep_tail(&recovered.tail, cx);
         log.begin_epoch(cx);

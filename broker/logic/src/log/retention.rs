@@ -54,11 +54,9 @@ impl Log {
             let Some(end) = oldest.end.filter(|_| oldest.seal == Seal::Sealed) else {
                 break;
             };
-            let bytes = oldest.bytes_to(end.at);
-            let too_large = self
-                .config
-                .retention_bytes
-                .is_some_and(|max| self.size_bytes() - bytes >= max);
+            // Only what is visible counts: the rest may be gone after a crash, and room made for it too early.
+            let left = self.high_watermark.at.max(end.at).since(end.at);
+            let too_large = self.config.retention_bytes.is_some_and(|max| left >= max);
             let below = end.offset <= self.high_watermark.offset;
             if !below || !(too_large || self.is_expired(oldest, cx.now.wall)) {
                 break;
@@ -118,11 +116,19 @@ impl Log {
         self.epochs.drain(..superseded.saturating_sub(1));
     }
 
-    /// Unlinks what the ledger allows.
+    /// Unlinks what the ledger allows. The newest one stays until a later snapshot is on the medium: the producers
+    /// would be rebuilt from its own.
     pub(crate) fn unlink_due(&mut self, cx: &mut Context<'_>) {
         let durable = cx.ledger.durable();
-        for doomed in self.doomed.iter_mut() {
-            if doomed.record <= durable && !std::mem::replace(&mut doomed.unlinking, true) {
+        let oldest = self.segments.oldest();
+        let newest_may_go = oldest.seal == Seal::Sealed || oldest.checkpointed;
+        let count = self.doomed.len();
+        for (index, doomed) in self.doomed.iter_mut().enumerate() {
+            let is_free = index + 1 < count || newest_may_go;
+            if is_free
+                && doomed.record <= durable
+                && !std::mem::replace(&mut doomed.unlinking, true)
+            {
                 cx.stats.segments_deleted += 1;
                 cx.start(Effect::DeleteSegment {
                     log: self.id,
@@ -132,12 +138,28 @@ impl Log {
         }
     }
 
+    /// A segment that recovery found below the log's start, kept for its snapshot.
+    pub(super) fn linger(&mut self, base: SegmentBase) {
+        self.doomed.push_back(DoomedSegment {
+            base,
+            record: RecordNumber::default(),
+            unlinking: false,
+        });
+    }
+
     /// A segment's files are unlinked.
     pub(crate) fn segment_deleted(&mut self, base: SegmentBase) {
         self.doomed.retain(|doomed| doomed.base != base);
     }
 
-    /// Whether files wait for the ledger.
+    /// Whether the active segment, still empty, shall get a snapshot of its own: nothing else keeps what expired.
+    pub(super) fn wants_empty_checkpoint(&self) -> bool {
+        let active = self.segments.active();
+        let is_alone = self.segments.count() == 1 && !self.doomed.is_empty();
+        is_alone && active.start == self.positions.appended().at && active.is_idle()
+    }
+
+    /// Whether files wait for the ledger, or for the next snapshot.
     pub(crate) fn has_doomed(&self) -> bool {
         !self.doomed.is_empty()
     }

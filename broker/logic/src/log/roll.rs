@@ -164,7 +164,8 @@ impl Log {
     }
 
     /// Brings the oldest closed segment to rest, once everything of it is durable and nothing else of it is in
-    /// flight. While the process stops, also writes the active segment's index.
+    /// flight. Also writes the active segment's
+    /// index and snapshot, while the process stops or when they are all that is left.
     pub(super) fn seal_if_due(&mut self, cx: &mut Context<'_>) {
         if self.state != LogState::Open || self.waits_for_space {
             return;
@@ -179,10 +180,7 @@ impl Log {
         match due {
             Some(Some(base)) => self.seal(base, cx),
             Some(None) => {}
-            None if self.draining
-                && durable == self.positions.appended()
-                && self.wants_checkpoint() =>
-            {
+            None if durable == self.positions.appended() && self.wants_checkpoint() => {
                 self.seal(self.segments.active().base, cx);
             }
             None => {}
@@ -192,8 +190,8 @@ impl Log {
     fn wants_checkpoint(&self) -> bool {
         let active = self.segments.active();
         let is_empty = active.start == self.positions.appended().at;
-        let idle = active.seal == Seal::Open && active.created && !active.preallocating;
-        !active.checkpointed && !is_empty && idle
+        let stops = self.draining && !is_empty && active.is_idle();
+        stops || self.wants_empty_checkpoint()
     }
 
     fn seal(&mut self, base: SegmentBase, cx: &mut Context<'_>) {
@@ -219,6 +217,7 @@ impl Log {
             first_append: segment.first_append.unwrap_or(cx.now.wall),
             last_append: segment.last_append.unwrap_or(cx.now.wall),
         };
+        segment.sealing_bytes = summary.size_bytes;
         let entries: Vec<_> = segment.index.stored_entries(base.0).collect();
         let index =
             index::encode(&summary, &entries).expect("a segment spans fewer than 2^31 offsets");
@@ -245,10 +244,24 @@ impl Log {
         segment.seal = Seal::Open;
         self.segment_work -= 1;
         match result {
-            Ok(()) if segment.end.is_none() => segment.checkpointed = true,
-            Ok(()) => self.note_sealed(base, cx),
+            Ok(()) => self.note_seal(base, cx),
             Err(StorageFault::NoSpace) => self.waits_for_space = true,
             Err(fault) => self.fence(fault, cx),
+        }
+    }
+
+    /// What was sealed may have been the active segment, and may have grown since.
+    fn note_seal(&mut self, base: SegmentBase, cx: &mut Context<'_>) {
+        let appended = self.positions.appended();
+        let segment = self.segments.find_mut(base).expect("it was just found");
+        let is_current =
+            segment.bytes_to(segment.end.unwrap_or(appended).at) == segment.sealing_bytes;
+        segment.preallocated = segment.sealing_bytes;
+        if segment.end.is_none() {
+            segment.checkpointed = is_current;
+            *cx.ledger_urgent = true;
+        } else if is_current {
+            self.note_sealed(base, cx);
         }
     }
 

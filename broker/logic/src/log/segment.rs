@@ -50,6 +50,8 @@ pub struct Segment {
     pub last_append: Option<TimestampMs>,
     /// The producer snapshot as of its end, kept from the roll to the seal.
     pub producers: Option<Box<[u8]>>,
+    /// Length of the file that the seal in flight leaves.
+    pub sealing_bytes: u64,
     /// The index and snapshot on disk are true of it as it is now, though it is active.
     pub checkpointed: bool,
     /// How far its file is known to be allocated.
@@ -78,6 +80,7 @@ impl Segment {
             first_append: None,
             last_append: None,
             producers: None,
+            sealing_bytes: 0,
             checkpointed: false,
             preallocated,
             creating: false,
@@ -85,6 +88,11 @@ impl Segment {
             preallocate_paused: false,
             preallocate_step: PREALLOCATE_STEP_BYTES_MIN,
         }
+    }
+
+    /// Its file exists and nothing of it is in flight but writes; its index on disk, if any, is out of date.
+    pub fn is_idle(&self) -> bool {
+        self.created && self.seal == Seal::Open && !self.preallocating && !self.checkpointed
     }
 
     /// Bytes of the segment up to `at`, which is its end or lies in it.
@@ -117,7 +125,9 @@ impl Segment {
             && !self.preallocate_paused
             && self.created
             && self.end.is_none()
-            && self.seal == Seal::Open;
+            && self.seal == Seal::Open
+            // As long as the index is true nothing was appended, and the file has its real length.
+            && !self.checkpointed;
         if !wanted || room >= self.preallocate_step / 2 || self.preallocated >= segment_bytes {
             return None;
         }

@@ -68,7 +68,7 @@ impl Log {
             .min();
         let limit_offset = next_damage.map_or(limit.offset, |start| start.min(limit.offset));
         let is_empty = to <= file_at || from >= limit_offset;
-        (!is_empty).then_some(TimestampScan {
+        (!is_empty).then(|| TimestampScan {
             segment: segment.base,
             file_at,
             length: (to - file_at) as u32,

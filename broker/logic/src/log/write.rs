@@ -15,6 +15,7 @@ use super::limits::{
     BACKLOG_WRITE_BYTES_MIN, IO_TIMEOUT_US, WRITE_BYTES_MAX, WRITES_IN_FLIGHT_MAX,
 };
 use super::position::StreamByte;
+use super::segment::Seal;
 use super::sync_plan::Reach;
 use super::{Log, LogState};
 use crate::shard::context::Context;
@@ -89,7 +90,8 @@ impl Log {
     fn issuable(&self, index: usize, flush: bool) -> Option<(u32, u32)> {
         let chunk = &self.chunks.list()[index];
         let segment = self.segments.find(chunk.segment)?;
-        if !segment.created {
+        // A seal cuts the file to its length: nothing may be written behind it meanwhile.
+        if !segment.created || segment.seal == Seal::Sealing {
             return None;
         }
         let overlaps =

@@ -124,7 +124,7 @@ impl Shard {
         if !stopping || !self.unrecorded.is_empty() || !self.ledger.is_settled() {
             return;
         }
-        if self.logs().all(|log| log.is_drained() && !log.has_doomed()) {
+        if self.logs().all(|log| log.is_drained()) {
             self.drained = true;
             out.push(Effect::Drained);
         }

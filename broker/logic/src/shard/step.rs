@@ -82,7 +82,9 @@ impl Shard {
                 result,
             } => {
                 self.with_log(now, out, log, |log, cx| {
-                    log.segment_sealed(segment, result, cx)
+                    log.segment_sealed(segment, result, cx);
+                    log.issue_due(cx);
+                    log.unlink_due(cx);
                 });
                 self.settle(now, log, out);
             }

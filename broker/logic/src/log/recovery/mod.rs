@@ -5,7 +5,7 @@
 //!
 //! 1. Files that a truncation or the log's start has passed go.
 //! 2. Closed segments are trusted through their `.idx`; after a clean stop the active one as well.
-//! 3. The newest `.pst` is taken; what lies behind it is scanned to rebuild the producers.
+//! 3. The newest `.pst` is taken; batches behind its offset rebuild the producers from there.
 //! 4. Scan: length, magic, checksum, contiguity, epochs that never fall. The first batch that does not hold is a torn
 //!    tail if it lies at or above what the ledger proves, and is cut off; below that it is damage, which is kept out
 //!    of reach and reported, and never truncated (S5).
@@ -17,6 +17,7 @@ mod scan;
 mod stages;
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use tackboard_schema::{LeaderEpoch, Offset, TimestampMs, TopicPartition};
 
@@ -141,7 +142,7 @@ pub struct RecoveredSegment {
 }
 
 /// What recovery found and did.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct RecoveredLog {
     /// First offset that can be read.
     pub log_start_offset: Offset,
@@ -157,10 +158,40 @@ pub struct RecoveredLog {
     pub torn_tail_at: Option<Offset>,
     /// Oldest first; the last one is appended to.
     pub segments: Vec<RecoveredSegment>,
+    /// A segment below the log's start whose files stay until a newer snapshot of the producers is on the medium.
+    pub lingering: Option<SegmentBase>,
     /// The partial last block of the last segment.
     pub tail: Box<[u8]>,
     /// The idempotent producers as of the end.
     pub producers: ProducerTable,
+}
+
+/// Without the bytes and tables, for people.
+impl fmt::Debug for RecoveredLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let segments: Vec<_> = self
+            .segments
+            .iter()
+            .map(|segment| {
+                (
+                    segment.base.0,
+                    segment.next_offset,
+                    segment.size_bytes,
+                    segment.indexed,
+                )
+            })
+            .collect();
+        f.debug_struct("RecoveredLog")
+            .field("log_start_offset", &self.log_start_offset)
+            .field("log_end_offset", &self.log_end_offset)
+            .field("epochs", &self.epochs)
+            .field("damaged", &self.damaged)
+            .field("scanned_bytes", &self.scanned_bytes)
+            .field("torn_tail_at", &self.torn_tail_at)
+            .field("segments", &segments)
+            .field("producers", &self.producers.len())
+            .finish_non_exhaustive()
+    }
 }
 
 /// Recovers one log.
@@ -172,8 +203,10 @@ pub struct Recovery {
     config: LogConfig,
     candidates: Vec<Candidate>,
     stage: Stage,
-    /// The end of the last segment whose index is believed: a segment is sealed only when it is durable.
+    /// The greatest end of an index or snapshot that is believed: either is written only when all below is durable.
     sealed_end: Offset,
+    /// The offset as of which the snapshot was taken: batches below it are in it.
+    producers_from: Offset,
     /// What is to be done to files, in order.
     work: VecDeque<FileWork>,
     /// The read that was asked for last has failed once.
@@ -184,6 +217,7 @@ pub struct Recovery {
     damaged: Vec<DamagedRange>,
     scanned_bytes: u64,
     torn_tail_at: Option<Offset>,
+    lingering: Option<SegmentBase>,
     tail: Vec<u8>,
     producers: ProducerTable,
 }
@@ -220,12 +254,14 @@ impl Recovery {
             candidates: Vec::new(),
             stage: Stage::Indexes { at: 0 },
             sealed_end: Offset(0),
+            producers_from: Offset(0),
             work: VecDeque::new(),
             read_failed: false,
             segments: Vec::new(),
             damaged: Vec::new(),
             scanned_bytes: 0,
             torn_tail_at: None,
+            lingering: None,
             tail: Vec::new(),
             producers: ProducerTable::new(),
         };

@@ -19,8 +19,9 @@ pub(super) struct Boundary {
 
 /// What the batches of a scan add to.
 pub(super) struct Sink<'a> {
-    /// `None`: a snapshot covers this segment already.
-    pub producers: Option<&'a mut ProducerTable>,
+    pub producers: &'a mut ProducerTable,
+    /// Batches below it are in the snapshot that the producers were read from.
+    pub producers_from: Offset,
     pub epochs: &'a mut Vec<(LeaderEpoch, Offset)>,
     pub damaged: &'a mut Vec<DamagedRange>,
 }
@@ -173,9 +174,10 @@ impl SegmentScan {
             self.index
                 .note(relative, at, self.max_timestamp, self.index_interval_bytes);
         }
-        if let Some(producers) = &mut sink.producers {
+        if header.base_offset >= sink.producers_from {
             // When it was appended is not known; opening the log sets the time.
-            producers.note(header, header.base_offset, TimestampMs(i64::MIN));
+            let wall = TimestampMs(i64::MIN);
+            sink.producers.note(header, header.base_offset, wall);
         }
         note_epoch(
             sink.epochs,
@@ -197,9 +199,9 @@ impl SegmentScan {
         }
         match self.behind_damage(bytes, is_last) {
             Resume::At(boundary) => {
-                if let Some(producers) = &mut sink.producers {
+                if boundary.offset > sink.producers_from {
                     // Whoever had batches in there goes on behind them: nobody is remembered.
-                    **producers = ProducerTable::new();
+                    *sink.producers = ProducerTable::new();
                 }
                 sink.damaged.push(DamagedRange {
                     from: self.expected,

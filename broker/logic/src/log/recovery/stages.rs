@@ -28,10 +28,9 @@ pub(super) enum Stage {
     Indexes { at: usize },
     /// Reading the producer snapshot of candidate `below - 1`.
     Producers { below: usize },
-    /// Taking or scanning candidate `at`; the producers as of the end of the first `covered` are known.
+    /// Taking or scanning candidate `at`.
     Segments {
         at: usize,
-        covered: usize,
         scan: Option<Box<SegmentScan>>,
     },
     /// Reading the partial last block of the active segment, whose batches end at `size`.
@@ -53,11 +52,12 @@ impl Recovery {
             }
         }
         let start = self.ledger.log_start_offset;
-        let kept = files
+        let passed = files
             .windows(2)
             .take_while(|pair| pair[1].base.0 <= start)
             .count();
-        for file in files.drain(..kept) {
+        // The newest of them may hold the only snapshot of the producers.
+        for file in files.drain(..passed.saturating_sub(1)) {
             self.work.push_back(FileWork::Remove { segment: file.base });
         }
         let candidate = |file| Candidate {
@@ -89,15 +89,11 @@ impl Recovery {
                     }
                 },
                 Stage::Producers { below: 0 } => {
-                    self.stage = Stage::Segments {
-                        at: 0,
-                        covered: 0,
-                        scan: None,
-                    };
+                    self.stage = Stage::Segments { at: 0, scan: None };
                 }
                 Stage::Producers { below } => {
                     let candidate = &self.candidates[*below - 1];
-                    if candidate.summary.is_some() && candidate.file.has_producers {
+                    if candidate.file.has_producers {
                         return RecoveryStep::ReadProducers {
                             segment: candidate.file.base,
                         };
@@ -117,13 +113,9 @@ impl Recovery {
                     None => self.end_scan(),
                 },
                 Stage::Segments { at, .. } if *at >= self.candidates.len() => self.conclude(),
-                Stage::Segments {
-                    at,
-                    covered,
-                    scan: None,
-                } => {
-                    let (at, covered) = (*at, *covered);
-                    self.begin_segment(at, covered);
+                Stage::Segments { at, scan: None } => {
+                    let at = *at;
+                    self.begin_segment(at);
                 }
                 Stage::Tail { size } => {
                     let block = u64::from(BLOCK_BYTES);
@@ -160,17 +152,15 @@ impl Recovery {
             }
             Stage::Producers { below } => {
                 let below = *below;
-                let producers = bytes
+                let snapshot = bytes
                     .ok()
-                    .and_then(|bytes| self.believe_producers(below, bytes));
-                self.stage = match producers {
-                    Some(producers) => {
-                        self.producers = producers;
-                        Stage::Segments {
-                            at: 0,
-                            covered: below,
-                            scan: None,
-                        }
+                    .and_then(|bytes| self.believe_producers(below - 1, bytes));
+                self.stage = match snapshot {
+                    Some(snapshot) => {
+                        self.producers_from = snapshot.next_offset;
+                        self.sealed_end = self.sealed_end.max(snapshot.next_offset);
+                        self.producers = ProducerTable::from_entries(snapshot.producers);
+                        Stage::Segments { at: 0, scan: None }
                     }
                     None => Stage::Producers { below: below - 1 },
                 };
@@ -194,13 +184,12 @@ impl Recovery {
     fn take_bytes(&mut self, bytes: &[u8]) {
         match &mut self.stage {
             Stage::Segments {
-                at,
-                covered,
-                scan: Some(scan),
+                scan: Some(scan), ..
             } => {
                 let before = scan.file_at;
                 let mut sink = Sink {
-                    producers: (*at >= *covered).then_some(&mut self.producers),
+                    producers: &mut self.producers,
+                    producers_from: self.producers_from,
                     epochs: &mut self.epochs,
                     damaged: &mut self.damaged,
                 };
@@ -244,12 +233,15 @@ impl Recovery {
         })
     }
 
-    fn believe_producers(&self, below: usize, bytes: &[u8]) -> Option<ProducerTable> {
+    /// What a snapshot says, if it was taken within this segment or at its end: at the seal, at a clean stop, or while
+    /// the segment was still empty.
+    fn believe_producers(&self, at: usize, bytes: &[u8]) -> Option<ProducerSnapshot> {
         let snapshot = ProducerSnapshot::decode(bytes).ok()?;
-        let (summary, _) = self.candidates[below - 1].summary.as_ref()?;
-        let believed =
-            snapshot.partition == self.partition && snapshot.next_offset == summary.next_offset;
-        believed.then(|| ProducerTable::from_entries(snapshot.producers))
+        let base = self.candidates[at].file.base.0;
+        let next_base = self.candidates.get(at + 1).map(|next| next.file.base.0);
+        let limit = next_base.unwrap_or(Offset(i64::MAX)).min(self.ceiling());
+        let within = base <= snapshot.next_offset && snapshot.next_offset <= limit;
+        (snapshot.partition == self.partition && within).then_some(snapshot)
     }
 
     /// Below it, everything was on the medium.
@@ -268,16 +260,16 @@ impl Recovery {
     }
 
     /// Takes a segment on the word of its index, or begins to scan it.
-    fn begin_segment(&mut self, at: usize, covered: usize) {
+    fn begin_segment(&mut self, at: usize) {
         let file = self.candidates[at].file;
         let next_base = self.candidates.get(at + 1).map(|next| next.file.base.0);
-        if at < covered
-            && let Some((summary, index)) = self.candidates[at].summary.take()
-        {
+        let summary = self.candidates[at].summary.take();
+        // What the snapshot does not cover is read for the producers' sake, whatever the index says.
+        let covered = summary.filter(|(summary, _)| summary.next_offset <= self.producers_from);
+        if let Some((summary, index)) = covered {
             self.trust(&file, &summary, index);
             self.stage = Stage::Segments {
                 at: at + 1,
-                covered,
                 scan: None,
             };
             return;
@@ -297,7 +289,6 @@ impl Recovery {
         );
         self.stage = Stage::Segments {
             at,
-            covered,
             scan: Some(Box::new(scan)),
         };
     }
@@ -324,10 +315,10 @@ impl Recovery {
 
     /// A scan is over: is this the end of the segment, a torn tail, or damage?
     fn end_scan(&mut self) {
-        let Stage::Segments { at, covered, scan } = &mut self.stage else {
+        let Stage::Segments { at, scan } = &mut self.stage else {
             return;
         };
-        let (at, covered) = (*at, *covered);
+        let at = *at;
         let scan = scan.take().expect("a scan is over");
         let segment = scan.base;
         let next_base = self.candidates.get(at + 1).map(|next| next.file.base.0);
@@ -335,13 +326,14 @@ impl Recovery {
         let damaged = !complete && scan.expected < self.proven();
         let mut found = self.scanned(&scan);
         if complete {
-            found.producers = (at >= covered).then(|| self.snapshot(scan.expected));
+            found.producers =
+                (scan.expected >= self.producers_from).then(|| self.snapshot(scan.expected));
         } else if damaged {
             // Whatever follows is out of reach; the file stays as it is. Producers had batches in there.
-            if at >= covered {
+            let to = next_base.unwrap_or(self.proven());
+            if to > self.producers_from {
                 self.producers = ProducerTable::new();
             }
-            let to = next_base.unwrap_or(self.proven());
             self.damaged.push(DamagedRange {
                 from: scan.expected,
                 to,
@@ -364,7 +356,6 @@ impl Recovery {
         }
         self.stage = Stage::Segments {
             at: at + 1,
-            covered,
             scan: None,
         };
     }
@@ -388,7 +379,13 @@ impl Recovery {
 
     fn scanned(&self, scan: &SegmentScan) -> RecoveredSegment {
         let opened = self.ledger.opened.filter(|(base, _)| *base == scan.base);
-        let known = |time: TimestampMs| (time.0 > 0).then_some(time);
+        // The ledger's time is that of the last append below the durable end; what was appended behind it may be
+        // as young as this start.
+        let timed = self
+            .ledger
+            .durable
+            .filter(|end| scan.expected <= end.offset);
+        let last_append = timed.map(|end| end.last_append).filter(|time| time.0 > 0);
         RecoveredSegment {
             base: scan.base,
             next_offset: scan.expected,
@@ -397,7 +394,7 @@ impl Recovery {
             index: scan.index.clone(),
             max_timestamp: scan.max_timestamp,
             first_append: opened.map(|(_, first_append)| first_append),
-            last_append: self.ledger.durable.and_then(|end| known(end.last_append)),
+            last_append,
             indexed: false,
             producers: None,
         }
@@ -427,6 +424,10 @@ impl Recovery {
                 segment: SegmentBase(base),
             });
             self.segments.push(self.empty_segment(base));
+        }
+        if self.segments.len() > 1 && self.segments[1].base.0 <= start {
+            self.lingering = Some(self.segments.remove(0).base);
+            self.damaged.retain(|range| range.to > start);
         }
         let first = self.segments[0].base.0;
         if first > start && self.ledger.durable.is_some() && self.damaged.is_empty() {
@@ -466,6 +467,7 @@ impl Recovery {
             torn_tail_at: self.torn_tail_at,
             tail: std::mem::take(&mut self.tail).into_boxed_slice(),
             producers: std::mem::take(&mut self.producers),
+            lingering: self.lingering,
             segments,
         }
     }
