@@ -114,7 +114,9 @@ fn text_ends_with_the_verdict() {
     let parent = parent();
     let output = loadgen(
         parent.path(),
-        &["run", "--count", "5000", "--keys", "zipf:100", "--out", "none"],
+        &[
+            "run", "--count", "5000", "--keys", "zipf:100", "--out", "none",
+        ],
     )
     .args(["--compression", "lz4", "--event-size", "40..400"])
     .output()
@@ -224,7 +226,15 @@ fn settings_that_can_not_be_used_start_nothing() {
 #[test]
 fn a_broker_that_is_not_there_is_named() {
     let output = Command::new(LOADGEN)
-        .args(["run", "--broker", "127.0.0.1:1", "--give-up", "1s", "--out", "none"])
+        .args([
+            "run",
+            "--broker",
+            "127.0.0.1:1",
+            "--give-up",
+            "1s",
+            "--out",
+            "none",
+        ])
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stderr);

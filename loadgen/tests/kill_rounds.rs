@@ -23,10 +23,12 @@ fn rounds() -> u32 {
     })
 }
 
-/// The broker's binary lies beside the load generator's; builds it if nobody has.
+/// The broker's binary lies beside the load generator's. Testing one package does not build another's, so it is built
+/// here; that takes a moment when it is there already.
 fn broker_binary() -> PathBuf {
+    static BUILT: std::sync::Once = std::sync::Once::new();
     let path = Path::new(LOADGEN).with_file_name("tackboard");
-    if !path.exists() {
+    BUILT.call_once(|| {
         let mut build = Command::new(env!("CARGO"));
         build.args([
             "build",
@@ -42,22 +44,41 @@ fn broker_binary() -> PathBuf {
         {
             build.arg("--release");
         }
-        assert!(build.status().unwrap().success());
-    }
+        assert!(
+            build.status().unwrap().success(),
+            "the broker does not build"
+        );
+    });
     path
 }
 
+/// A port below those that the system hands out by itself: while the broker is down nobody gets it by chance, and a client
+/// that dials it can't be connected to itself.
 fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    let first = 20_000 + (std::process::id() % 10_000) as u16;
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    (first..first + 100)
+        .find(is_free)
+        .expect("one of a hundred ports is free")
 }
 
 /// A broker that is killed when this is dropped.
 struct Broker(Child);
 
 impl Broker {
-    /// Starts it and waits until it serves.
+    /// Starts it and waits until it serves. The kernel may hold the port of a broker that was just killed a moment longer,
+    /// until it has taken its rings apart.
     fn start(data: &Path, port: u16) -> Self {
+        for _ in 0..50 {
+            if let Some(broker) = Self::try_start(data, port) {
+                return broker;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        panic!("the broker did not start");
+    }
+
+    fn try_start(data: &Path, port: u16) -> Option<Self> {
         let mut child = Command::new(broker_binary())
             .arg("serve")
             .arg("--data")
@@ -73,10 +94,12 @@ impl Broker {
         let is_ready =
             lines.any(|line| line.is_ok_and(|line| line.trim_start().starts_with("ready")));
         let broker = Self(child);
-        assert!(is_ready, "the broker ended before it was ready");
+        if !is_ready {
+            return None;
+        }
         // Whatever it still prints is read, so that it never waits for a reader.
         std::thread::spawn(move || lines.for_each(drop));
-        broker
+        Some(broker)
     }
 }
 
@@ -116,7 +139,10 @@ fn kill_rounds(durability: &str) {
     let verified = &object["verified"];
     assert!(output.status.success(), "{verified:#}");
     assert_eq!(verified["holds"], true, "{verified:#}");
-    assert!(verified["acknowledged"].as_u64().unwrap() > 1000, "{verified:#}");
+    assert!(
+        verified["acknowledged"].as_u64().unwrap() > 1000,
+        "{verified:#}"
+    );
     drop(broker);
 }
 
