@@ -76,8 +76,12 @@ pub struct Chunk {
 }
 
 impl Records {
-    /// Makes the chunks readable: compressed batches are decompressed, each to at most `bytes_max` bytes.
-    pub(crate) fn open(chunks: Vec<Chunk>, bytes_max: usize) -> Result<Self> {
+    /// Makes what `ConsumerMachine::poll` handed out readable: compressed batches are decompressed, each to at most
+    /// `bytes_max` bytes.
+    ///
+    /// # Errors
+    /// [`Error::CorruptBatch`] when a batch cannot be decompressed, or not within the bound.
+    pub fn open(chunks: Vec<Chunk>, bytes_max: usize) -> Result<Self> {
         let open = |chunk: Chunk| match open_chunk(&chunk.batches, bytes_max) {
             Ok(None) => Ok(chunk),
             Ok(Some(batches)) => Ok(Chunk { batches, ..chunk }),

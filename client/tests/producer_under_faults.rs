@@ -488,7 +488,7 @@ fn nothing_acknowledged_is_lost_reordered_or_doubled() {
         return;
     }
     let mut seen = Seen::default();
-    (0..number("SIM_RUNS").unwrap_or(200)).for_each(|seed| seen.add(&run_seed(seed)));
+    (0..number("SIM_RUNS").unwrap_or(100)).for_each(|seed| seen.add(&run_seed(seed)));
     // Runs in which little happens would prove little.
     assert!(
         seen.acknowledged > 10_000 && seen.unknown > 100 && seen.refused > 100,

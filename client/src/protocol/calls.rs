@@ -14,6 +14,7 @@ use super::frames::InFrame;
 use super::messages::{self, Context};
 use super::random::Random;
 use super::time::Now;
+use super::topic_messages;
 use crate::admin::{
     ClusterDescription, CreatedTopic, ListedOffset, NewTopic, OffsetQuery, TopicDescription,
 };
@@ -50,11 +51,11 @@ impl Call for CreateTopic<'_> {
     const IS_REPEATABLE: bool = false;
 
     fn encode<'b>(&self, builder: &'b mut HeadBuilder) -> &'b [u8] {
-        messages::create_topic_request(builder, self.0)
+        topic_messages::create_topic_request(builder, self.0)
     }
 
     fn read(&self, context: &Context, frame: &InFrame) -> Result<CreatedTopic> {
-        messages::read_create_topic(context, frame)
+        topic_messages::read_create_topic(context, frame)
     }
 
     fn topic(&self) -> Option<&str> {
@@ -69,11 +70,11 @@ impl Call for DeleteTopic<'_> {
     const IS_REPEATABLE: bool = false;
 
     fn encode<'b>(&self, builder: &'b mut HeadBuilder) -> &'b [u8] {
-        messages::delete_topic_request(builder, self.0)
+        topic_messages::delete_topic_request(builder, self.0)
     }
 
     fn read(&self, context: &Context, frame: &InFrame) -> Result<()> {
-        messages::read_delete_topic(context, frame)
+        topic_messages::read_delete_topic(context, frame)
     }
 
     fn topic(&self) -> Option<&str> {
@@ -86,11 +87,11 @@ impl Call for DescribeTopic<'_> {
     const API: ApiKey = ApiKey::DescribeTopic;
 
     fn encode<'b>(&self, builder: &'b mut HeadBuilder) -> &'b [u8] {
-        messages::describe_topic_request(builder, self.0)
+        topic_messages::describe_topic_request(builder, self.0)
     }
 
     fn read(&self, context: &Context, frame: &InFrame) -> Result<TopicDescription> {
-        messages::read_describe_topic(context, frame)
+        topic_messages::read_describe_topic(context, frame)
     }
 
     fn topic(&self) -> Option<&str> {

@@ -10,6 +10,7 @@
 
 mod addresses;
 mod backoff;
+#[cfg(feature = "blocking")]
 pub(crate) mod calls;
 mod cluster;
 pub(crate) mod connection;
@@ -22,6 +23,8 @@ pub mod producer;
 mod random;
 mod refresh;
 mod time;
+#[cfg(feature = "blocking")]
+mod topic_messages;
 
 pub use backoff::Backoff;
 pub use cluster::Action;
