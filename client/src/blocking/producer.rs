@@ -23,6 +23,8 @@ type Callback = Box<dyn FnOnce(Result<RecordPosition>) + Send>;
 
 /// Sends records. May be shared between threads by reference.
 ///
+/// Dropped without [`Self::close`] it ends at once, and what is not delivered by then fails.
+///
 /// ```no_run
 /// use tackboard_client::{Producer, ProducerConfig, ProducerRecord};
 /// # fn main() -> tackboard_client::Result<()> {

@@ -20,7 +20,8 @@ use crate::system::{seed, wall_clock};
 /// Sends records. Shared between the tasks of its executor by reference or in an `Rc`.
 ///
 /// What becomes of records is told by batch, through [`Self::take_reports`] or [`Self::reports`]: the caller has to
-/// take them, they are kept until then.
+/// take them, they are kept until then. Dropped without [`Self::close`] it ends at once, and what is not delivered by then
+/// may or may not be.
 pub struct Producer {
     driver: Driver<State>,
 }

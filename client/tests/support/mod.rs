@@ -4,6 +4,7 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub mod network;
 pub mod server;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -44,6 +45,25 @@ pub struct Stored {
     pub timestamp_max: TimestampMs,
 }
 
+impl Stored {
+    /// Offset, timestamp and value of each record.
+    fn records(&self) -> Vec<(Offset, TimestampMs, Vec<u8>)> {
+        let mut buffer = Vec::new();
+        let batch = BatchView::first(&self.bytes).unwrap();
+        let records = batch.records_decompressed(&mut buffer, 1 << 26).unwrap();
+        let records = records.map(Result::unwrap);
+        records
+            .map(|record| {
+                (
+                    record.offset,
+                    record.timestamp,
+                    record.value.unwrap().to_vec(),
+                )
+            })
+            .collect()
+    }
+}
+
 #[derive(Debug, Default)]
 struct ProducerState {
     epoch: ProducerEpoch,
@@ -78,22 +98,12 @@ impl Partition {
 
     /// Every value, in the order of the log, with its offset.
     pub fn values(&self) -> Vec<(Offset, Vec<u8>)> {
-        let batches = self
-            .batches
-            .iter()
-            .map(|stored| BatchView::first(&stored.bytes).unwrap());
-        let records = batches.flat_map(|batch| {
-            let mut buffer = Vec::new();
-            let records = batch.records_decompressed(&mut buffer, 1 << 26).unwrap();
-            let values = records
-                .map(|record| record.map(|record| (record.offset, record.value.unwrap().to_vec())));
-            values.collect::<Result<Vec<_>, _>>().unwrap()
-        });
-        records.collect()
+        let records = self.batches.iter().flat_map(Stored::records);
+        records.map(|(offset, _, value)| (offset, value)).collect()
     }
 
     /// Kafka's rules; the offset, or the code.
-    fn append(&mut self, batch: &BatchView<'_>) -> Result<Offset, ErrorCode> {
+    pub fn append(&mut self, batch: &BatchView<'_>) -> Result<Offset, ErrorCode> {
         let header = *batch.header();
         let base_offset = self.next_offset();
         if header.is_idempotent() {
@@ -160,13 +170,14 @@ impl Partition {
             -1 => Some((self.next_offset(), TimestampMs(-1))),
             -2 => Some((Offset(0), TimestampMs(-1))),
             _ => {
-                let records = self
+                let may_hold = |batch: &&Stored| batch.timestamp_max.0 >= timestamp;
+                let mut records = self
                     .batches
                     .iter()
-                    .flat_map(|stored| BatchView::first(&stored.bytes).unwrap().records());
-                let mut records = records.map(Result::unwrap);
-                let found = records.find(|record| record.timestamp.0 >= timestamp)?;
-                Some((found.offset, found.timestamp))
+                    .filter(may_hold)
+                    .flat_map(Stored::records);
+                let found = records.find(|record| record.1.0 >= timestamp)?;
+                Some((found.0, found.1))
             }
         }
     }

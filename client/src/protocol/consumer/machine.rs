@@ -331,7 +331,13 @@ impl ConsumerMachine {
             })
         });
         let entries: Vec<_> = entries.collect();
+        // One answer has to fit into a frame; what does not comes with the next.
+        let frame_bytes_max = self
+            .cluster
+            .welcome()
+            .map_or(u32::MAX, |welcome| welcome.frame_bytes_max);
         let bytes_max: usize = asked.iter().map(|asked| asked.bytes).sum();
+        let bytes_max = bytes_max.min(frame_bytes_max as usize);
         let wait = self.config.fetch_wait_max;
         let request = FetchRequestHead {
             wait_ms_max: u32::try_from(wait.as_millis()).unwrap_or(u32::MAX),

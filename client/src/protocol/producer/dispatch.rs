@@ -24,6 +24,9 @@ use crate::record::BatchReport;
 /// Bytes of batches that share one request; a larger batch goes alone.
 const REQUEST_BYTES_MAX: usize = 1 << 20;
 
+/// Batches that share one request: bounds its head.
+const REQUEST_BATCHES_MAX: usize = 1024;
+
 /// The least time that a request is given, so that a batch near its end does not cost others their connection.
 const REQUEST_TIMEOUT_MIN: std::time::Duration = std::time::Duration::from_secs(1);
 
@@ -166,6 +169,7 @@ impl ProducerMachine {
             draft.connection == connection
                 && draft.acks == acks
                 && draft.bytes + length <= REQUEST_BYTES_MAX
+                && draft.sent.len() < REQUEST_BATCHES_MAX
         };
         let drafted: usize = drafts
             .iter()
