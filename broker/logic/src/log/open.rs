@@ -41,11 +41,7 @@ impl Log {
             high_watermark: end,
             positions: Positions::recovered(end),
             sync: LogSync::recovered(end),
-            last_append: recovered
-                .segments
-                .iter()
-                .filter_map(|s| s.last_append)
-                .max(),
+            last_append: segments.iter().filter_map(|s| s.last_append).max(),
             segments,
             doomed: VecDeque::new(),
             chunks: Chunks::new(),

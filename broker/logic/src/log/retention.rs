@@ -54,8 +54,8 @@ impl Log {
             let Some(end) = oldest.end.filter(|_| oldest.seal == Seal::Sealed) else {
                 break;
             };
-            // Only what is visible counts: the rest may be gone after a crash, and room made for it too early.
-            let left = self.high_watermark.at.max(end.at).since(end.at);
+            // Only what is durable counts: the rest may be gone after a crash, and room made for it too early.
+            let left = self.sync.durable().at.max(end.at).since(end.at);
             let too_large = self.config.retention_bytes.is_some_and(|max| left >= max);
             let below = end.offset <= self.high_watermark.offset;
             if !below || !(too_large || self.is_expired(oldest, cx.now.wall)) {
