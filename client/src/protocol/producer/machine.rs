@@ -43,6 +43,12 @@ const SPARE_BUILDERS_MAX: usize = 64;
 /// About what a record takes beside its key, value and headers; only the spreading of keyless records counts with it.
 const RECORD_OVERHEAD_BYTES: usize = 8;
 
+/// The most that it takes: five lengths and two deltas as variable-length integers, and a byte of attributes.
+const RECORD_OVERHEAD_BYTES_MAX: usize = 36;
+
+/// The most that each header takes beside its name and value: two lengths.
+const HEADER_OVERHEAD_BYTES_MAX: usize = 10;
+
 /// Names a topic within one producer; see [`ProducerMachine::topic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopicSlot(pub(super) u32);
@@ -256,20 +262,15 @@ impl ProducerMachine {
             partition,
         };
         let timestamp = record.timestamp.unwrap_or(wall);
-        let open = &mut self.topics[topic.0 as usize].lanes[partition as usize]
+        let open = &self.topics[topic.0 as usize].lanes[partition as usize]
             .queue
             .open;
+        let is_full = |batch: &OpenBatch| !self.fits(&batch.builder, record, timestamp);
         let mut wakes = false;
-        if let Some(batch) = open {
-            let size =
-                batch
-                    .builder
-                    .size_after(timestamp, record.key, record.value, record.headers);
-            if size > self.batch_bytes {
-                self.seal(slot);
-                self.list(slot);
-                wakes = true;
-            }
+        if open.as_ref().is_some_and(is_full) {
+            self.seal(slot);
+            self.list(slot);
+            wakes = true;
         }
         let lane = &mut self.topics[topic.0 as usize].lanes[partition as usize];
         if lane.queue.open.is_none() {
@@ -299,6 +300,20 @@ impl ProducerMachine {
         })
     }
 
+    /// Whether the batch stays within its bound with this record.
+    fn fits(
+        &self,
+        builder: &BatchBuilder,
+        record: &ProducerRecord<'_>,
+        timestamp: TimestampMs,
+    ) -> bool {
+        // The exact size costs more than it tells while there is plenty of room.
+        let overhead = RECORD_OVERHEAD_BYTES_MAX + HEADER_OVERHEAD_BYTES_MAX * record.headers.len();
+        builder.size() + payload_bytes(record) + overhead <= self.batch_bytes
+            || builder.size_after(timestamp, record.key, record.value, record.headers)
+                <= self.batch_bytes
+    }
+
     fn choose_partition(
         &mut self,
         topic: TopicSlot,
@@ -306,12 +321,7 @@ impl ProducerMachine {
     ) -> Result<u32, AppendError> {
         let topic = &mut self.topics[topic.0 as usize];
         let Some(partition) = record.partition else {
-            let headers = record
-                .headers
-                .iter()
-                .map(|(name, value)| name.len() + value.map_or(0, <[u8]>::len));
-            let payload = record.key.map_or(0, <[u8]>::len) + record.value.map_or(0, <[u8]>::len);
-            let record_bytes = payload + headers.sum::<usize>() + RECORD_OVERHEAD_BYTES;
+            let record_bytes = payload_bytes(record) + RECORD_OVERHEAD_BYTES;
             let (rule, place) = (&self.config.partitioner, &mut topic.keyless);
             return Ok(rule.choose(
                 place,
@@ -500,6 +510,16 @@ impl ProducerMachine {
             }
         }
     }
+}
+
+/// Bytes of a record's key, value and headers.
+fn payload_bytes(record: &ProducerRecord<'_>) -> usize {
+    let length = |bytes: Option<&[u8]>| bytes.map_or(0, <[u8]>::len);
+    let headers = record.headers.iter();
+    let headers: usize = headers
+        .map(|(name, value)| name.len() + length(*value))
+        .sum();
+    length(record.key) + length(record.value) + headers
 }
 
 fn sweep_interval(config: &ProducerConfig) -> std::time::Duration {
