@@ -12,8 +12,9 @@ use tackboard_runtime::{Notify, Progress};
 
 use crate::measure::clock::monotonic_ns;
 
-/// Shortest sleep: events that fall due within it are sent together, up to this much late.
-const SLEEP_NS_MIN: u64 = 200_000;
+/// Shortest sleep: events that fall due within it are sent together, up to this much late. Every sleep costs the CPU that a
+/// broker beside it could use, so shorter ones make its latency longer where they share one.
+const SLEEP_NS_MIN: u64 = 400_000;
 
 /// Longest sleep: a deadline that is set while the core sleeps is met this late at most.
 const SLEEP_NS_MAX: u64 = 2_000_000;

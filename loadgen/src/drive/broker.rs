@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
-use tackboard_broker::config::{self, Sources};
+use anyhow::{Context, Result, bail};
+use tackboard_broker::check::{self, Finding, Level};
+use tackboard_broker::config::{self, Config, DirectIo, Sources};
 use tackboard_broker::embedded::{self, BrokerStats, Handle};
 
 use crate::machine::temporary_folder::TemporaryFolder;
@@ -36,6 +37,7 @@ impl Broker {
             sets,
         })
         .context("settings of the embedded broker")?;
+        refuse_faults(&config)?;
         let handle = embedded::start(config).context("the embedded broker did not start")?;
         Ok(Self::Embedded(Box::new(handle), folder))
     }
@@ -75,7 +77,14 @@ impl Broker {
     /// What its data lies on, if it is ours.
     pub fn storage(&self) -> Option<String> {
         match self {
-            Self::Embedded(_, folder) => Some(folder.file_system().name.clone()),
+            Self::Embedded(handle, folder) => {
+                // With `require` a broker that runs uses direct I/O.
+                let how = match handle.config().direct_io {
+                    DirectIo::Require => " direct I/O",
+                    DirectIo::Prefer => "",
+                };
+                Some(format!("{}{how}", folder.file_system().name))
+            }
             Self::Remote(_) => None,
         }
     }
@@ -107,4 +116,27 @@ impl Broker {
             Self::Remote(_) => true,
         }
     }
+}
+
+/// Names what this machine lacks, and what mends it, before anything fails because of it.
+fn refuse_faults(config: &Config) -> Result<()> {
+    let findings = check::run(config);
+    let faults = findings
+        .iter()
+        .filter(|finding| finding.level == Level::Fault)
+        .map(told)
+        .collect::<Vec<_>>();
+    if !faults.is_empty() {
+        bail!("this machine can't run the broker:\n{}", faults.join("\n"));
+    }
+    Ok(())
+}
+
+fn told(finding: &Finding) -> String {
+    let remedy = finding
+        .remedy
+        .as_ref()
+        .map(|remedy| format!("\n    {remedy}"))
+        .unwrap_or_default();
+    format!("  {}: {}{remedy}", finding.name, finding.text)
 }

@@ -171,7 +171,7 @@ impl StageSpec {
             (_, Mode::Consume) => {}
             (Some(input), _) => {
                 let count = u64::from(input.count()).min(plan.count.unwrap_or(u64::MAX));
-                settings.push(format!("{} events from {}", grouped(count), input.name()));
+                settings.push(input.counted(count));
                 settings.extend(plan.key_field.as_ref().map(|field| format!("key {field}")));
             }
             (None, _) => {
@@ -181,12 +181,14 @@ impl StageSpec {
         }
         match plan.pace {
             Pace::AsFast => {}
-            Pace::Constant(per_second) => {
-                settings.push(format!("{} ev/s, open loop", rate(per_second)))
-            }
-            Pace::Poisson(per_second) => {
-                settings.push(format!("{} ev/s, open loop, poisson", rate(per_second)))
-            }
+            Pace::Constant(per_second) => settings.push(format!(
+                "{} ev/s, open loop, from the intended send time",
+                rate(per_second)
+            )),
+            Pace::Poisson(per_second) => settings.push(format!(
+                "{} ev/s, open loop (poisson), from the intended send time",
+                rate(per_second)
+            )),
             Pace::Timestamps(factor) => settings.push(format!(
                 "by its own timestamps, {} times as fast",
                 grouped(factor as u64)
@@ -207,13 +209,13 @@ impl StageSpec {
                 settings.push(plan.compression.name().into());
             }
         }
-        if plan.mode.consumes() {
+        if plan.mode == Mode::Consume {
             settings.push(counted(
                 self.consumers(cores, topic.partitions).into(),
                 "consumer",
             ));
         }
-        settings.extend(plan.send_time().map(span));
+        settings.extend(plan.send_time().filter(|_| self.input.is_none()).map(span));
         settings
     }
 }

@@ -21,6 +21,9 @@ pub const INPUT_BYTES_MAX: usize = 2 << 30;
 /// The first 20,000 flights of the data set that `perf/data/README.md` describes.
 static SAMPLE: &[u8] = include_bytes!("../../data/flights-20000.ndjson.gz");
 
+/// What the built-in sample is called.
+const SAMPLE_NAME: &str = "flights";
+
 /// What to read from each line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fields {
@@ -59,7 +62,7 @@ impl Input {
             key: Some("tailnum".into()),
             timestamp: Some("sched_dep".into()),
         };
-        Self::read("built-in flights".into(), Cursor::new(SAMPLE), &fields)
+        Self::read(SAMPLE_NAME.into(), Cursor::new(SAMPLE), &fields)
     }
 
     /// Reads a file, unpacking it if it is gzip (told by its first two bytes, not by its name).
@@ -149,9 +152,13 @@ impl Input {
         })
     }
 
-    /// What it was read from.
-    pub fn name(&self) -> &str {
-        &self.name
+    /// So many of its events, in words.
+    pub fn counted(&self, count: u64) -> String {
+        let count = crate::report::number::grouped(count);
+        match self.name.as_str() {
+            SAMPLE_NAME => format!("{count} {SAMPLE_NAME}"),
+            name => format!("{count} events from {name}"),
+        }
     }
 
     /// How many events there are.
