@@ -269,3 +269,25 @@ fn a_ledger_that_cannot_be_written_says_so() {
     bench.writer.record(durable(0, 101));
     assert!(!bench.writer.flush(&mut bench.out));
 }
+
+#[test]
+fn a_header_that_a_crash_tore_does_not_count_until_a_block_followed_it() {
+    let mut bench = Bench::new(0, 1, empty_start(), Default::default());
+    bench.writer.record(durable(0, 7));
+    bench.flush();
+    let start = LedgerStart::from_image(&bench.image(), 0, |_| true);
+    let mut next = Bench::new(0, 2, start, bench.files.clone());
+    let tear = |files: &[Vec<u8>; 2]| {
+        let mut b = files[1].clone();
+        b[..40].fill(0x5a);
+        let pair = [LedgerFiles {
+            a: &files[0],
+            b: &b,
+        }];
+        replay(&pair).map(|image| image.logs[&partition(0)].durable.unwrap().offset)
+    };
+    assert_eq!(tear(&next.files), Ok(Offset(7)));
+    next.writer.record(durable(0, 9));
+    next.flush();
+    assert!(tear(&next.files).is_err());
+}

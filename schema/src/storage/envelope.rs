@@ -64,7 +64,7 @@ pub(super) fn open<'a>(
     if found != *letters {
         let error = DecodeError::corrupt("letters of a file", 0);
         let (found, letters) = (found.escape_ascii(), letters.escape_ascii());
-        return Err(error.with_detail(format_args!("{found:?} found, {letters:?} expected")));
+        return Err(error.with_detail(format_args!("\"{found}\" found, \"{letters}\" expected")));
     }
     let found = cursor.u32_le("version of a file")?;
     if found != version {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tackboard_schema::storage::ledger::{LedgerHeader, LedgerScan, choose};
+use tackboard_schema::storage::ledger::{LedgerBlock, LedgerHeader, LedgerScan, choose};
 use tackboard_schema::storage::{BLOCK_LENGTH, Stored};
 use tackboard_schema::{DecodeError, TopicPartition};
 
@@ -65,7 +65,10 @@ type OneLedger = (
 );
 
 fn replay_one(files: &LedgerFiles<'_>) -> Result<Option<OneLedger>, DecodeError> {
-    let header = |bytes: &[u8]| LedgerHeader::read((!bytes.is_empty()).then_some(bytes));
+    let header = |bytes: &[u8]| match LedgerHeader::read((!bytes.is_empty()).then_some(bytes)) {
+        Stored::Unreadable(_) if !was_in_use(bytes) => Stored::Empty,
+        header => header,
+    };
     let (index, header) = match choose([header(files.a), header(files.b)]) {
         Stored::Empty => return Ok(None),
         Stored::Unreadable(error) => return Err(error),
@@ -83,4 +86,11 @@ fn replay_one(files: &LedgerFiles<'_>) -> Result<Option<OneLedger>, DecodeError>
         }
     }
     Ok(Some((file, header, logs)))
+}
+
+/// Whether a file ever counted. A crash may leave a header half written, which is nothing to worry about as long as no
+/// block was added behind it: the other file counts, or the ledgers of the run before.
+fn was_in_use(bytes: &[u8]) -> bool {
+    let mut blocks = bytes.chunks_exact(BLOCK_LENGTH).skip(1);
+    blocks.any(LedgerBlock::is_of_ledger_in_use)
 }
