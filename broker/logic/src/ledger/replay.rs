@@ -65,11 +65,7 @@ type OneLedger = (
 );
 
 fn replay_one(files: &LedgerFiles<'_>) -> Result<Option<OneLedger>, DecodeError> {
-    let header = |bytes: &[u8]| match LedgerHeader::read((!bytes.is_empty()).then_some(bytes)) {
-        Stored::Unreadable(_) if !was_in_use(bytes) => Stored::Empty,
-        header => header,
-    };
-    let (index, header) = match choose([header(files.a), header(files.b)]) {
+    let (index, header) = match choose(headers(files)) {
         Stored::Empty => return Ok(None),
         Stored::Unreadable(error) => return Err(error),
         Stored::Present(chosen) => chosen,
@@ -88,9 +84,107 @@ fn replay_one(files: &LedgerFiles<'_>) -> Result<Option<OneLedger>, DecodeError>
     Ok(Some((file, header, logs)))
 }
 
-/// Whether a file ever counted. A crash may leave a header half written, which is nothing to worry about as long as no
-/// block was added behind it: the other file counts, or the ledgers of the run before.
-fn was_in_use(bytes: &[u8]) -> bool {
-    let mut blocks = bytes.chunks_exact(BLOCK_LENGTH).skip(1);
-    blocks.any(LedgerBlock::is_of_ledger_in_use)
+/// Both headers. One that is not readable because its first write was torn counts as never written: until that write is
+/// proven nothing is appended behind it, and the other file, or an earlier run's ledger, still counts.
+fn headers(files: &LedgerFiles<'_>) -> [Stored<LedgerHeader>; 2] {
+    let read = |bytes: &[u8]| LedgerHeader::read((!bytes.is_empty()).then_some(bytes));
+    match [read(files.a), read(files.b)] {
+        [Stored::Unreadable(error), other] if !is_unreadable(&other) => {
+            let first = torn_or_damaged(files.a, &other, error);
+            [first, other]
+        }
+        [other, Stored::Unreadable(error)] if !is_unreadable(&other) => {
+            let second = torn_or_damaged(files.b, &other, error);
+            [other, second]
+        }
+        headers => headers,
+    }
+}
+
+fn is_unreadable(header: &Stored<LedgerHeader>) -> bool {
+    matches!(header, Stored::Unreadable(_))
+}
+
+fn torn_or_damaged(
+    bytes: &[u8],
+    other: &Stored<LedgerHeader>,
+    error: DecodeError,
+) -> Stored<LedgerHeader> {
+    // What the file held before it was written anew is older than the other file.
+    let newer_than = match other {
+        Stored::Present(header) => header.generation,
+        Stored::Empty | Stored::Unreadable(_) => 0,
+    };
+    let was_appended_to =
+        (0..)
+            .zip(bytes.chunks_exact(BLOCK_LENGTH).skip(1))
+            .any(|(sequence, block)| {
+                let mut generation = [0; 8];
+                generation.copy_from_slice(&block[8..16]);
+                let generation = u64::from_le_bytes(generation);
+                let block = LedgerBlock::read(block, generation, sequence);
+                generation > newer_than && block.is_ok_and(|block| block.blocks_durable() > 0)
+            });
+    if was_appended_to {
+        Stored::Unreadable(error)
+    } else {
+        Stored::Empty
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tackboard_schema::CoreId;
+    use tackboard_schema::storage::ledger::BlockBuilder;
+
+    fn file(generation: u64, blocks_durable: &[u64]) -> Vec<u8> {
+        let header = LedgerHeader {
+            generation,
+            broker_epoch: 1,
+            directory_id: [0; 16],
+            core: CoreId(0),
+        };
+        let mut bytes = header.encode().to_vec();
+        for (sequence, durable) in (0..).zip(blocks_durable) {
+            let mut block = [0; BLOCK_LENGTH];
+            BlockBuilder::new().finish_into(generation, sequence, *durable, &mut block);
+            bytes.extend_from_slice(&block);
+        }
+        bytes
+    }
+
+    fn generation(a: &[u8], b: &[u8]) -> Option<u64> {
+        let image = replay(&[LedgerFiles { a, b }]).ok()?;
+        Some(image.generation)
+    }
+
+    #[test]
+    fn a_torn_header_leaves_the_other_file_to_count() {
+        let old = file(4, &[0, 1, 2]);
+        let mut new = file(5, &[0, 0]);
+        assert_eq!(generation(&old, &new), Some(5));
+        new[3_000] = 1;
+        assert_eq!(generation(&old, &new), Some(4));
+        assert_eq!(generation(&new, &old), Some(4));
+        assert_eq!(generation(&[], &new), Some(0), "never begun");
+    }
+
+    #[test]
+    fn a_damaged_header_of_a_ledger_in_use_is_no_fresh_start() {
+        let old = file(4, &[0, 1]);
+        let mut new = file(5, &[0, 1]);
+        new[20] ^= 1;
+        assert_eq!(generation(&old, &new), None);
+        assert_eq!(generation(&new, &[]), None);
+    }
+
+    #[test]
+    fn what_was_there_before_a_torn_header_is_no_sign_of_use() {
+        let current = file(4, &[0, 1]);
+        let mut rewritten = file(3, &[0, 1, 2]);
+        rewritten[..BLOCK_LENGTH].copy_from_slice(&file(5, &[])[..BLOCK_LENGTH]);
+        rewritten[600] = 1;
+        assert_eq!(generation(&current, &rewritten), Some(4));
+    }
 }

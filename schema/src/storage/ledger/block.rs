@@ -149,19 +149,6 @@ impl<'a> LedgerBlock<'a> {
         Ok(block)
     }
 
-    /// Whether `bytes` are a block, of whatever generation and place, that was written after its ledger had begun to
-    /// count: it says that earlier blocks are on the medium.
-    pub fn is_of_ledger_in_use(bytes: &'a [u8]) -> bool {
-        let place = |at: usize| {
-            let field = bytes.get(at..at + 8)?.first_chunk::<8>()?;
-            Some(u64::from_le_bytes(*field))
-        };
-        let (Some(generation), Some(sequence)) = (place(8), place(16)) else {
-            return false;
-        };
-        Self::read(bytes, generation, sequence).is_ok_and(|block| block.blocks_durable > 0)
-    }
-
     /// How many blocks of this ledger were known to be on the medium when this one was written.
     pub fn blocks_durable(&self) -> u64 {
         self.blocks_durable

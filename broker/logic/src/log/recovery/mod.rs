@@ -96,7 +96,8 @@ pub enum RecoveryStep {
         /// Bytes to preallocate.
         preallocate: u64,
     },
-    /// Sync the `.log` file.
+    /// Sync the `.log` file and then the directory: the process that died may not have synced the file's entry (S10),
+    /// and what was removed must not come back.
     Sync {
         /// Which segment.
         segment: SegmentBase,
