@@ -89,7 +89,11 @@ pub async fn recover(
                     Ok(file) => file.sync().await,
                     Err(fault) => Err(fault),
                 };
-                recovery.done(done);
+                let folder = files.folder().to_owned();
+                recovery.done(match done {
+                    Ok(()) => sync_folder(&folder).await,
+                    Err(fault) => Err(fault),
+                });
             }
             RecoveryStep::Done(recovered) => {
                 // The newest segment is appended to from here on, whatever recovery had to look at.
