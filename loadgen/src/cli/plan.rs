@@ -46,7 +46,7 @@ pub struct Plan {
     pub mode: Mode,
     /// The topic; none: one with a fresh name, deleted afterwards.
     pub topic: Option<String>,
-    /// Whether a topic that this run created stays.
+    /// Whether a topic that this run made for itself stays.
     pub keep: bool,
     /// Partitions of a topic that this run creates.
     pub partitions: i32,

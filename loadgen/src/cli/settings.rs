@@ -133,7 +133,7 @@ static TARGET: &[Setting] = &[
         "topic",
         "NAME",
         "a fresh one",
-        "Topic; created if it does not exist",
+        "Topic; created if it does not exist, and kept",
         "1 to 249 of a-z A-Z 0-9 . _ -",
         |plan, text| {
             plan.topic = Some(text.to_owned());
@@ -144,7 +144,7 @@ static TARGET: &[Setting] = &[
         "keep",
         "",
         "false",
-        "Keep a topic that this run created",
+        "Keep the topic that this run made for itself",
         "true or false",
         |plan, text| {
             plan.keep = text.parse().ok()?;

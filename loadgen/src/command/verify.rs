@@ -15,7 +15,7 @@ use crate::drive::broker::Broker;
 use crate::drive::order::{StageControl, StageOrder};
 use crate::drive::outcome::ConsumerOutcome;
 use crate::drive::spec::StageSpec;
-use crate::drive::stage::{Bench, verdict};
+use crate::drive::stage::{Bench, StageRun, verdict};
 use crate::report::json::Part;
 use crate::report::progress::Progress;
 use crate::report::results::Flow;
@@ -47,8 +47,13 @@ pub fn run(plan: Plan, session: &Session) -> Result<Ending> {
         input: None,
         bytes_max: None,
     };
-    let ((mut stage, first, order), topic, mut topics) =
-        bench.run_and_keep(&spec, &mut progress)?;
+    let StageRun {
+        result: mut stage,
+        collected: first,
+        order,
+        topic,
+        mut topics,
+    } = bench.run_and_keep(&spec, &mut progress)?;
 
     let mut again = spec.clone();
     again.title = "reading again".into();

@@ -30,6 +30,9 @@ use crate::measure::clock::monotonic_ns;
 /// Largest frame that is taken from a broker.
 const FRAME_BYTES_MAX: u32 = 64 << 20;
 
+/// Longest time that closing waits for a broker to take what is still queued.
+const SEND_REST_NS_MAX: u64 = 2_000_000_000;
+
 /// A machine with its sockets.
 pub struct Pump<M> {
     shared: Rc<Shared<M>>,
@@ -48,6 +51,8 @@ struct Shared<M> {
 #[derive(Default)]
 struct Socket {
     has_output: Notify,
+    /// Something was queued that is not with the kernel yet.
+    is_writing: Cell<bool>,
     ended: Cell<bool>,
     shutter: Cell<Option<Shutter>>,
 }
@@ -120,6 +125,7 @@ impl<M: Machine + 'static> Pump<M> {
             }
             Action::Write { connection } => {
                 if let Some(socket) = shared.sockets.borrow().get(&connection) {
+                    socket.is_writing.set(true);
                     socket.has_output.notify();
                 }
             }
@@ -132,8 +138,23 @@ impl<M: Machine + 'static> Pump<M> {
         }
     }
 
-    /// Ends all connections and waits until no task holds one any more.
+    /// Sends what is queued, ends all connections and waits until no task holds one any more.
     pub async fn close(self) {
+        let give_up_ns = monotonic_ns() + SEND_REST_NS_MAX;
+        // Without acknowledgements, this is all that makes sure that the last events leave.
+        while monotonic_ns() < give_up_ns
+            && self
+                .shared
+                .sockets
+                .borrow()
+                .values()
+                .any(|socket| socket.is_writing.get())
+        {
+            self.shared
+                .alarm
+                .sleep(Some(monotonic_ns() + 1_000_000))
+                .await;
+        }
         let sockets = std::mem::take(&mut *self.shared.sockets.borrow_mut());
         sockets.values().for_each(|socket| socket.end());
         while self.shared.tasks.get() > 0 {
@@ -169,6 +190,7 @@ impl<M: Machine + 'static> Shared<M> {
             }
         };
         socket.shutter.set(None);
+        socket.is_writing.set(false);
         if !socket.ended.get() {
             self.sockets.borrow_mut().remove(&id);
             self.machine.borrow_mut().closed(id, fault, self.now());
@@ -208,6 +230,7 @@ impl<M: Machine + 'static> Shared<M> {
         while !socket.ended.get() {
             self.machine.borrow_mut().take_output(id, &mut output);
             if output.is_empty() {
+                socket.is_writing.set(false);
                 socket.has_output.wait().await;
                 continue;
             }

@@ -43,8 +43,10 @@ pub struct Topic {
     pub partitions: i32,
     /// Where each partition ended when the stage began.
     pub start_offsets: Vec<i64>,
-    /// It was made for this stage, so nobody else writes to it.
+    /// It was made by this stage, so nobody else writes to it.
     pub is_ours: bool,
+    /// Nobody named it, so it goes when it is done with.
+    pub is_temporary: bool,
 }
 
 impl StageSpec {

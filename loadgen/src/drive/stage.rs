@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use tackboard_schema::Acks;
 
 use super::broker::Broker;
 use super::core::LoadCores;
@@ -58,23 +59,32 @@ pub struct Collected {
     pub cpu_seconds: f64,
 }
 
-impl Bench<'_> {
-    /// Runs a stage: makes its topic, sends and reads, and says what came of it. A topic of its own is removed.
+/// A stage that is over, with everything that is needed to go on with its topic.
+pub struct StageRun<'a> {
+    /// What came of it.
+    pub result: StageResult,
+    /// What the load cores collected.
+    pub collected: Collected,
+    /// What they were told.
+    pub order: Arc<StageOrder>,
+    /// Its topic, which is still there.
+    pub topic: Topic,
+    /// Asks about it.
+    pub topics: Topics<'a>,
+}
+
+impl<'a> Bench<'a> {
+    /// Runs a stage: makes its topic, sends and reads, and says what came of it. A topic that nobody named is removed.
     pub fn run(&self, spec: &StageSpec, progress: &mut Progress) -> Result<StageResult> {
-        let (result, topic, mut topics) = self.run_and_keep(spec, progress)?;
-        if topic.is_ours && !spec.plan.keep {
-            topics.remove(&topic)?;
+        let mut run = self.run_and_keep(spec, progress)?;
+        if run.topic.is_temporary && !spec.plan.keep {
+            run.topics.remove(&run.topic)?;
         }
-        Ok(result.0)
+        Ok(run.result)
     }
 
-    /// As [`Bench::run`], but the topic stays, and what the load cores collected comes along.
-    #[allow(clippy::type_complexity)]
-    pub fn run_and_keep(
-        &self,
-        spec: &StageSpec,
-        progress: &mut Progress,
-    ) -> Result<((StageResult, Collected, Arc<StageOrder>), Topic, Topics<'_>)> {
+    /// As [`Bench::run`], but the topic stays.
+    pub fn run_and_keep(&self, spec: &StageSpec, progress: &mut Progress) -> Result<StageRun<'a>> {
         let brokers = self.broker.addresses();
         let mut topics = Topics::new(brokers.clone(), spec.plan.give_up, self.interrupt);
         let topic = match (spec.plan.mode, &spec.plan.topic) {
@@ -95,7 +105,13 @@ impl Bench<'_> {
                 syncs: after.syncs - before.syncs,
                 load_cpu_seconds: collected.cpu_seconds,
             });
-        Ok(((result, collected, order), topic, topics))
+        Ok(StageRun {
+            result,
+            collected,
+            order,
+            topic,
+            topics,
+        })
     }
 
     /// Has the load cores do their work and waits for them.
@@ -352,7 +368,7 @@ fn result(
             .then(|| verdict(order, &collected.producers, &collected.consumers)),
         cost: None,
         cut_short: cut_short(spec, order, collected),
-        notes: notes(collected),
+        notes: notes(order, collected),
     }
 }
 
@@ -438,8 +454,8 @@ fn cut_short(spec: &StageSpec, order: &StageOrder, collected: &Collected) -> Opt
     })
 }
 
-/// What went wrong on the way, once each.
-fn notes(collected: &Collected) -> Vec<String> {
+/// What is worth knowing beside the figures, once each: what went wrong on the way, and what the figures are not.
+fn notes(order: &StageOrder, collected: &Collected) -> Vec<String> {
     let producers = collected
         .producers
         .iter()
@@ -451,5 +467,8 @@ fn notes(collected: &Collected) -> Vec<String> {
     let mut notes = producers.chain(consumers).collect::<Vec<_>>();
     notes.sort();
     notes.dedup();
+    if order.sends && order.client.acks == Some(Acks::Count(0)) {
+        notes.push("with acks 0 nothing is acknowledged: the figures are about handing events to connections".into());
+    }
     notes
 }

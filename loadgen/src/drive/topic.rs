@@ -13,6 +13,9 @@ use crate::machine::interrupt::Interrupt;
 /// Longest time that one call waits, so that an interruption is noticed.
 const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Longest time until the broker is reached for the first time: an address that was mistyped should not take a minute.
+const FIRST_CONTACT_MAX: Duration = Duration::from_secs(5);
+
 /// Time between two tries.
 const PAUSE: Duration = Duration::from_millis(200);
 
@@ -22,6 +25,7 @@ pub struct Topics<'a> {
     give_up: Duration,
     interrupt: &'a Interrupt,
     admin: Option<Admin>,
+    was_reached: bool,
 }
 
 impl<'a> Topics<'a> {
@@ -32,15 +36,14 @@ impl<'a> Topics<'a> {
             give_up,
             interrupt,
             admin: None,
+            was_reached: false,
         }
     }
 
     /// Makes a topic with a fresh name, or with this name unless it exists.
     pub fn make(&mut self, name: Option<&str>, partitions: i32) -> Result<Topic> {
-        let (name, mut is_ours) = match name {
-            Some(name) => (name.to_owned(), false),
-            None => (fresh_name()?, true),
-        };
+        let is_temporary = name.is_none();
+        let name = name.map_or_else(fresh_name, |name| Ok(name.to_owned()))?;
         let new = NewTopic::new(&name).partitions(partitions);
         let created = self.call(false, |admin| match admin.create_topic(&new) {
             Ok(created) => Ok(Some(created.partitions)),
@@ -48,19 +51,18 @@ impl<'a> Topics<'a> {
             Err(error) => Err(error),
         })?;
         let partitions = match created {
-            Some(partitions) => {
-                is_ours = true;
-                partitions
-            }
+            Some(partitions) => partitions,
             None => self.call(false, |admin| {
                 Ok(admin.describe_topic(&name)?.partitions.len() as i32)
             })?,
         };
+        let is_ours = created.is_some();
         let mut topic = Topic {
             name,
             partitions,
             start_offsets: Vec::new(),
             is_ours,
+            is_temporary,
         };
         topic.start_offsets = self.ends(&topic)?;
         Ok(topic)
@@ -76,6 +78,7 @@ impl<'a> Topics<'a> {
             partitions,
             start_offsets: Vec::new(),
             is_ours: false,
+            is_temporary: false,
         };
         topic.start_offsets = self.offsets(&topic, OffsetQuery::Earliest)?;
         Ok(topic)
@@ -119,19 +122,24 @@ impl<'a> Topics<'a> {
         mut ask: impl FnMut(&mut Admin) -> tackboard_client::Result<T>,
     ) -> Result<T> {
         let begun = Instant::now();
+        let give_up = if self.was_reached {
+            self.give_up
+        } else {
+            self.give_up.min(FIRST_CONTACT_MAX)
+        };
         loop {
             let answer = self.admin().and_then(&mut ask);
             let error = match answer {
-                Ok(answer) => return Ok(answer),
+                Ok(answer) => {
+                    self.was_reached = true;
+                    return Ok(answer);
+                }
                 Err(error) => error,
             };
             let is_refusal = error
                 .code()
                 .is_some_and(|code| !code.retriable() && !exists);
-            if is_refusal
-                || matches!(error, Error::Setting { .. })
-                || begun.elapsed() >= self.give_up
-            {
+            if is_refusal || matches!(error, Error::Setting { .. }) || begun.elapsed() >= give_up {
                 return Err(error.into());
             }
             if self.interrupt.raised() {
