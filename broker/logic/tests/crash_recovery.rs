@@ -3,6 +3,7 @@
 mod support;
 
 use support::{World, batch, partition};
+use tackboard_logic::ledger::{LedgerLog, ProvenEnd};
 use tackboard_logic::log::recovery::{DamagedRange, RestartClass};
 use tackboard_logic::shard::interface::*;
 use tackboard_schema::record_batch::BatchHeader;
@@ -465,4 +466,77 @@ fn weaker_durabilities_survive_a_process_crash() {
         assert_eq!(recovered.log_end_offset, Offset(40));
         assert!(recovered.damaged.is_empty());
     }
+}
+
+#[test]
+fn a_truncation_that_the_ledger_recorded_is_finished() {
+    let config = small_segments();
+    let (mut world, log) = settled(&config, 60);
+    let bases: Vec<i64> = world.folders[&partition(0)].keys().copied().collect();
+    assert!(bases.len() > 2);
+    // In the middle of the second segment.
+    let cut = bases[1] + 5;
+    let batch_bytes = world.read_all(log, 0).len() as u64 / 60;
+    let truncate = ProvenEnd {
+        offset: Offset(cut),
+        segment: SegmentBase(Offset(bases[1])),
+        file_at: 5 * batch_bytes,
+        last_append: TimestampMs(1),
+    };
+    let ledger = LedgerLog {
+        durable: Some(truncate),
+        truncate: Some(truncate),
+        ..LedgerLog::default()
+    };
+    let recovered = world.recover_with(
+        partition(0),
+        &config,
+        RestartClass::ProcessCrash,
+        Some(&ledger),
+    );
+    assert_eq!(recovered.log_end_offset, Offset(cut));
+    assert!(recovered.damaged.is_empty());
+    let left: Vec<i64> = world.folders[&partition(0)].keys().copied().collect();
+    assert_eq!(left, bases[..2]);
+    assert_eq!(
+        world.folders[&partition(0)][&bases[1]].log.seen.len() as u64,
+        5 * batch_bytes
+    );
+    // Producers are as of the cut.
+    world.restart();
+    let log = world.open_recovered(partition(0), config, recovered);
+    let next = world.append(log, batch(&[b"x"], Some((5, 0, cut as i32)), 1));
+    world.step(Input::TurnEnd);
+    world.complete_all();
+    assert_eq!(world.produced[&next].unwrap().base_offset, Offset(cut));
+    assert_eq!(
+        offsets(&world.read_all(log, 0)),
+        (0..=cut).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn an_old_segment_that_comes_back_is_not_taken_for_the_logs() {
+    let config = small_segments();
+    let (mut world, _) = settled(&config, 60);
+    let bases: Vec<i64> = world.folders[&partition(0)].keys().copied().collect();
+    let mut stale = world.folders[&partition(0)][&bases[2]].clone();
+    (stale.index, stale.producers) = (None, None);
+    // The log was cut at the second segment in an earlier life, and written anew under a later epoch up to where the
+    // third began.
+    let folder = world.folders.get_mut(&partition(0)).unwrap();
+    folder.retain(|base, _| *base < bases[1]);
+    world.ledger = Default::default();
+    world.restart();
+    let log = world.open(partition(0), config.clone(), RestartClass::DirReplaced);
+    for index in bases[1]..bases[2] {
+        world.append(log, batch(&[&[7; 100]], Some((5, 0, index as i32)), 1));
+    }
+    world.step(Input::TurnEnd);
+    world.complete_all();
+    let folder = world.folders.get_mut(&partition(0)).unwrap();
+    folder.insert(bases[2], stale);
+    world.restart();
+    let recovered = world.recover(partition(0), &config, RestartClass::ProcessCrash);
+    assert_eq!(recovered.log_end_offset, Offset(bases[2]));
 }

@@ -6,7 +6,7 @@ pub mod disk;
 use std::collections::{BTreeMap, HashMap};
 
 use disk::{File, Folder, listing};
-use tackboard_logic::ledger::{LedgerFiles, LedgerStart, replay};
+use tackboard_logic::ledger::{LedgerFiles, LedgerLog, LedgerStart, replay};
 use tackboard_logic::log::recovery::{RecoveredLog, Recovery, RecoveryStep, RestartClass};
 use tackboard_logic::log::trim_read;
 use tackboard_logic::shard::Shard;
@@ -187,13 +187,23 @@ impl World {
         config: &LogConfig,
         restart: RestartClass,
     ) -> RecoveredLog {
+        let [a, b] = &self.ledger;
         let image = replay(&[LedgerFiles {
-            a: &self.ledger[0].seen,
-            b: &self.ledger[1].seen,
+            a: &a.seen,
+            b: &b.seen,
         }])
         .unwrap();
+        self.recover_with(partition, config, restart, image.logs.get(&partition))
+    }
+
+    pub fn recover_with(
+        &mut self,
+        partition: TopicPartition,
+        config: &LogConfig,
+        restart: RestartClass,
+        ledger: Option<&LedgerLog>,
+    ) -> RecoveredLog {
         let folder = self.folders.entry(partition).or_default();
-        let ledger = image.logs.get(&partition);
         let mut recovery = Recovery::new(partition, restart, ledger, listing(folder), config);
         for _ in 0..100_000 {
             match recovery.next() {

@@ -214,6 +214,8 @@ pub struct Recovery {
     read_failed: bool,
 
     segments: Vec<RecoveredSegment>,
+    /// Of the batch that was scanned last: epochs never fall, so what a truncation left behind never parses (S8).
+    last_epoch: LeaderEpoch,
     epochs: Vec<(LeaderEpoch, Offset)>,
     damaged: Vec<DamagedRange>,
     scanned_bytes: u64,
@@ -259,6 +261,7 @@ impl Recovery {
             work: VecDeque::new(),
             read_failed: false,
             segments: Vec::new(),
+            last_epoch: LeaderEpoch(i32::MIN),
             damaged: Vec::new(),
             scanned_bytes: 0,
             torn_tail_at: None,

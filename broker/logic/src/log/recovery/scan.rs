@@ -45,7 +45,8 @@ pub(super) struct SegmentScan {
     pub expected: Offset,
     pub index: SparseIndex,
     pub max_timestamp: TimestampMs,
-    last_epoch: LeaderEpoch,
+    /// Of the last batch, in this segment or before it.
+    pub last_epoch: LeaderEpoch,
     /// Bytes that the next window must hold from `file_at` on.
     wanted: u64,
     /// The bytes of the block that `file_at` lies in, before it.
@@ -71,6 +72,7 @@ impl SegmentScan {
         proven: Offset,
         proven_boundary: Option<Boundary>,
         index_interval_bytes: u32,
+        last_epoch: LeaderEpoch,
     ) -> Self {
         Self {
             base,
@@ -83,7 +85,7 @@ impl SegmentScan {
             expected: base.0,
             index: SparseIndex::default(),
             max_timestamp: TimestampMs(i64::MIN),
-            last_epoch: LeaderEpoch(i32::MIN),
+            last_epoch,
             wanted: 0,
             tail: Vec::new(),
             torn: false,

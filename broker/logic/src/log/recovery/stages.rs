@@ -286,6 +286,7 @@ impl Recovery {
                 file_at: end.file_at,
             }),
             self.config.index_interval_bytes,
+            self.last_epoch,
         );
         self.stage = Stage::Segments {
             at,
@@ -321,6 +322,7 @@ impl Recovery {
         let at = *at;
         let scan = scan.take().expect("a scan is over");
         let segment = scan.base;
+        self.last_epoch = scan.last_epoch;
         let next_base = self.candidates.get(at + 1).map(|next| next.file.base.0);
         let complete = next_base == Some(scan.expected);
         let damaged = !complete && scan.expected < self.proven();
