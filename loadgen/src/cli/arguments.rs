@@ -95,8 +95,8 @@ fn command() -> Command {
              duplicated, out of order or changed.",
         )
         .after_help(
-            "Exit codes: 0 everything held; 1 something was lost, duplicated, out of order or changed, a run could not keep \
-             its schedule, or the broker failed; 2 usage; 130 interrupted.",
+            "Exit codes: 0 everything held; 1 something was lost, duplicated, out of order or changed, `run` could not keep its \
+             schedule, or the broker failed; 2 usage; 130 interrupted.",
         )
         .arg(json_argument())
         .arg(out_argument())

@@ -4,8 +4,9 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use glommio::spawn_local;
 use tackboard_runtime::{
     Core, CoreHandle, CoreSettings, InboxReceiver, InboxSender, Watchdog, inbox,
@@ -17,6 +18,9 @@ use super::outcome::{CoreMessage, CoreOutcome};
 use super::producer::CoreShare;
 use super::{consumer, producer};
 use crate::measure::process::thread_cpu_seconds;
+
+/// Longest time that a load core takes to start.
+const START_MAX: Duration = Duration::from_secs(10);
 
 /// What the main thread asks a load core for.
 enum Command {
@@ -48,12 +52,21 @@ impl LoadCores {
             commands.push(sender);
             handles.push(handle);
         }
-        Ok(Self {
+        drop(to_main);
+        let cores = Self {
             commands,
             messages,
             handles,
             _watchdog: watchdog,
-        })
+        };
+        for _ in 0..cpus.len() {
+            if cores.messages.recv_timeout(START_MAX).is_err() {
+                // A core that could not run says why when it is joined.
+                cores.stop()?;
+                bail!("a load core did not start within {} s", START_MAX.as_secs());
+            }
+        }
+        Ok(cores)
     }
 
     /// How many there are.
@@ -72,7 +85,7 @@ impl LoadCores {
             let stage = Command::Stage(order.clone(), counters.clone());
             command
                 .send(stage)
-                .map_err(|_| anyhow!("a load core has ended; is io_uring allowed here?"))?;
+                .map_err(|_| anyhow!("a load core has ended"))?;
         }
         Ok(counters)
     }
@@ -98,6 +111,9 @@ async fn run(
     commands: InboxReceiver<Command>,
     to_main: flume::Sender<CoreMessage>,
 ) {
+    if to_main.send(CoreMessage::Started).is_err() {
+        return;
+    }
     while let Some(Command::Stage(order, counters)) = commands.next().await {
         let outcome = stage(number, &core, order, counters, &to_main).await;
         if to_main.send(CoreMessage::Done(Box::new(outcome))).is_err() {

@@ -130,7 +130,7 @@ impl Producer {
                 TopicLookup::Failed(fault) => self.outcome.fault = Some(fault.to_string()),
                 TopicLookup::Pending => {}
             }
-            if self.is_stopped() || self.has_given_up() {
+            if self.is_stopped() || self.has_given_up(true) {
                 return None;
             }
             alarm.sleep(Some(self.wake_ns(wake_ns, None))).await;
@@ -144,7 +144,8 @@ impl Producer {
                 self.make_events(machine, topic, now)
             });
             let wake_ns = pump.turn();
-            if self.is_stopped() || self.source.is_over() || self.has_given_up() {
+            let waits = self.has_pending();
+            if self.is_stopped() || self.source.is_over() || self.has_given_up(waits) {
                 return;
             }
             match made {
@@ -170,7 +171,7 @@ impl Producer {
             if flushed {
                 return;
             }
-            if self.has_given_up() || self.order.control.stop_reading.load(Ordering::Relaxed) {
+            if self.has_given_up(true) || self.order.control.stop_reading.load(Ordering::Relaxed) {
                 self.outcome.gave_up = true;
                 pump.with(|machine, now| {
                     machine.abandon(now);
@@ -283,17 +284,20 @@ impl Producer {
         self.order.control.stop_sending.load(Ordering::Relaxed)
     }
 
-    /// Nothing has moved for so long that waiting on makes no sense.
-    fn has_given_up(&mut self) -> bool {
-        let waiting =
-            self.lanes.iter().any(|lane| !lane.pending.is_empty()) || self.source.sent() == 0;
+    /// Something is waited for, and nothing has moved for so long that waiting on makes no sense.
+    fn has_given_up(&mut self, waits: bool) -> bool {
         let now_ns = monotonic_ns();
-        if !waiting {
+        if !waits {
             self.moved_ns = now_ns;
         }
         let gave_up = now_ns.saturating_sub(self.moved_ns) > self.order.give_up.as_nanos() as u64;
         self.outcome.gave_up |= gave_up;
         gave_up
+    }
+
+    /// Whether events were handed over whose fate is not known.
+    fn has_pending(&self) -> bool {
+        self.lanes.iter().any(|lane| !lane.pending.is_empty())
     }
 
     /// When to look again: what the machine wants, what is due, and often enough to see that the stage was stopped.

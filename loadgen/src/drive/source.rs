@@ -66,7 +66,6 @@ pub struct Source {
     spread: Spread,
     partition_of_key: Arc<StageOrder>,
     draft: Option<Draft>,
-    sent: u64,
     left: u64,
     stop_ns: u64,
     is_over: bool,
@@ -149,7 +148,6 @@ impl Source {
             partition_of_key: order.clone(),
             content,
             draft: None,
-            sent: 0,
             left,
             stop_ns: order.stop_ns,
             is_over: false,
@@ -184,7 +182,6 @@ impl Source {
     pub fn took(&mut self) {
         let draft = self.draft.take().expect("an event was given before");
         self.sequences[usize::from(draft.partition)] += 1;
-        self.sent += 1;
         self.left -= 1;
         let (keyless_bytes, line) = match draft.what {
             What::Synthetic { size, key } => (key.is_none().then_some(size), None),
@@ -199,11 +196,6 @@ impl Source {
             self.spread
                 .took(input.value(line).map_or(0, <[u8]>::len) as u32);
         }
-    }
-
-    /// Events handed over so far.
-    pub fn sent(&self) -> u64 {
-        self.sent
     }
 
     /// Whether there are no more.

@@ -105,6 +105,11 @@ impl<'a> Bench<'a> {
                 syncs: after.syncs - before.syncs,
                 load_cpu_seconds: collected.cpu_seconds,
             });
+        if self.interrupt.raised() && order.control.stop_reading.load(Ordering::Relaxed) {
+            // What was not read because nobody waited for it is not lost.
+            result.verdict = None;
+            result.cut_short = Some("interrupted before everything was read back".into());
+        }
         Ok(StageRun {
             result,
             collected,
@@ -136,7 +141,7 @@ impl<'a> Bench<'a> {
                     running -= 1;
                     take_outcome(*outcome, &mut collected);
                 }
-                Err(flume::RecvTimeoutError::Timeout) => {}
+                Ok(CoreMessage::Started) | Err(flume::RecvTimeoutError::Timeout) => {}
                 Err(flume::RecvTimeoutError::Disconnected) => {
                     bail!("a load core ended before its stage did")
                 }
