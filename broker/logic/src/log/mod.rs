@@ -1,15 +1,15 @@
 //! One partition's log.
 //!
-//! [`Log`] owns positions, segments, the layout of chunks, the producers' state and who waits for what. Bytes are the
+//! `Log` owns positions, segments, the layout of chunks, the producers' state and who waits for what. Bytes are the
 //! driver's. What happens to a batch, in order:
 //!
-//! 1. [`append`]: it is admitted, gets its offsets and a place in a chunk. From here its order is fixed (S9).
-//! 2. [`write`]: at the end of the turn, or when an earlier write completes, blocks of frozen chunks go to disk.
+//! 1. `append`: it is admitted, gets its offsets and a place in a chunk. From here its order is fixed (S9).
+//! 2. `write`: at the end of the turn, or when an earlier write completes, blocks of frozen chunks go to disk.
 //! 3. [`sync_plan`]: what is written becomes durable.
-//! 4. [`progress`]: positions move, waiting appends are answered, readers see more.
-//! 5. [`roll`], [`retention`]: segments are closed, sealed and finally deleted.
+//! 4. `progress`: positions move, waiting appends are answered, readers see more.
+//! 5. `roll`, `retention`: segments are closed, sealed and finally deleted.
 //!
-//! Besides: [`fetch`] finds bytes for readers, [`fence`] is what follows a storage fault, [`recovery`] is what came
+//! Besides: `fetch` finds bytes for readers, `fence` is what follows a storage fault, [`recovery`] is what came
 //! before the log was opened. What must hold stands in [`crate::shard::invariants`].
 
 mod append;

@@ -7,7 +7,7 @@
 //! - Above that, writes are plain and each log has at most one sync in flight, oldest waiter first, at most
 //!   [`SYNCS_IN_FLIGHT_MAX`] per core; what arrives meanwhile rides the next one.
 //!
-//! Not here: the writes themselves ([`super::write`]), and what is acknowledged ([`crate::request::acks`]).
+//! Not here: the writes themselves (`super::write`), and what is acknowledged ([`crate::request::acks`]).
 //!
 //! Invariants (numbers of S as in [`crate::shard::invariants`]):
 //! - S2: the durable end moves to X only by a synced write of the contiguous prefix, or by a sync that began after
