@@ -74,6 +74,7 @@ impl Log {
         if !flush && self.chunks.pending_whole_bytes() < BACKLOG_WRITE_BYTES_MIN {
             return;
         }
+        let before = self.issued.byte;
         while self.writes.len() < WRITES_IN_FLIGHT_MAX {
             let Some(index) = self.chunks.first_pending() else {
                 break;
@@ -83,7 +84,9 @@ impl Log {
             };
             self.issue(index, from, to, cx);
         }
-        self.preallocate_if_due(cx);
+        if self.issued.byte > before && !self.draining {
+            self.preallocate_if_due(cx);
+        }
     }
 
     /// The bytes of a chunk that may be written now: from a block boundary to where its bytes, or whole blocks, end.

@@ -19,7 +19,8 @@ impl Shard {
                 self.settle(now, log, out);
             }
         }
-        if now.monotonic_us >= self.house_due_us {
+        // A core that stops begins nothing that is not needed to stop.
+        if now.monotonic_us >= self.house_due_us && !self.admission.shutting_down {
             self.house_due_us = now.monotonic_us.saturating_add(HOUSEKEEPING_INTERVAL_US);
             for log in self.log_ids() {
                 self.with_log(now, out, log, |log, cx| log.keep_house(cx));
