@@ -81,17 +81,12 @@ fn specs(
         key_field: Some("tailnum".into()),
         ..plan.clone()
     };
-    // Two batches in flight keep the broker busy; more would only wait there.
-    let fast = Plan {
-        in_flight: 2,
-        ..plan.clone()
-    };
     // One client of each kind carries the rate, and disturbs the broker on the same CPUs least.
     let steady = Plan {
         pace: Pace::Constant(canonical.steady_rate),
         producers: Some(1),
         consumers: Some(1),
-        ..plan
+        ..plan.clone()
     };
     let stage = |title: &str, plan, input| StageSpec {
         title: title.into(),
@@ -101,7 +96,7 @@ fn specs(
     };
     vec![
         (stage("real events", real, Some(input)), Part::Real),
-        (stage("as fast as it goes", fast, None), Part::Main),
+        (stage("as fast as it goes", plan, None), Part::Main),
         (stage("steady", steady, None), Part::Steady),
     ]
 }

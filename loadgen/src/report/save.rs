@@ -27,17 +27,15 @@ pub fn folder(out: Option<&Path>) -> Option<PathBuf> {
 pub fn save(parent: &Path, result: &RunResult, parts: &[Part]) -> Result<String> {
     let folder = parent.join(name(result));
     fs::create_dir_all(&folder).with_context(|| format!("--out {}", folder.display()))?;
-    let mut names = Vec::new();
-    let mut write = |name: String, text: String| -> Result<()> {
-        let path = folder.join(&name);
-        fs::write(&path, text).with_context(|| format!("--out {}", path.display()))?;
-        names.push(name);
-        Ok(())
+    let write = |name: &str, text: String| -> Result<()> {
+        let path = folder.join(name);
+        fs::write(&path, text).with_context(|| format!("--out {}", path.display()))
     };
     write(
-        "run.json".into(),
+        "run.json",
         serde_json::to_string_pretty(&object(result, parts))? + "\n",
     )?;
+    let mut histograms = 0;
     for stage in &result.stages {
         for (what, latency) in [
             ("produce", &stage.produce_latency),
@@ -45,18 +43,18 @@ pub fn save(parent: &Path, result: &RunResult, parts: &[Part]) -> Result<String>
         ] {
             if latency.count() > 0 {
                 write(
-                    format!("{}-{what}.hgrm", stage.title.replace(' ', "-")),
+                    &format!("{}-{what}.hgrm", stage.title.replace(' ', "-")),
                     hgrm::render(latency),
                 )?;
+                histograms += 1;
             }
         }
     }
-    write("latency.svg".into(), svg::latency(&result.stages))?;
-    write("timeline.svg".into(), svg::timeline(&result.stages))?;
+    write("latency.svg", svg::latency(&result.stages))?;
+    write("timeline.svg", svg::timeline(&result.stages))?;
     Ok(format!(
-        "{}/  {}",
-        shown(&folder).display(),
-        names.join("  ")
+        "{}/  run.json  {histograms} × .hgrm  latency.svg  timeline.svg",
+        shown(&folder).display()
     ))
 }
 
