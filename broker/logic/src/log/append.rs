@@ -217,7 +217,7 @@ impl Log {
 
         self.recent.push(start);
         self.note_in_segment(start, header, cx);
-        self.producers.note(header, start.offset, cx.now.wall);
+        self.producers.note(header, start.offset, cx.now);
         self.last_append = Some(cx.now.wall);
         self.positions.append(end);
         cx.stats.appended_batches += 1;

@@ -121,14 +121,19 @@ impl Log {
             Located::Disk(read) => FetchData::Disk(read),
             Located::Cached { from, to } => self.slices(from, to, out),
         };
+        let known = !self.is_deleting();
         FetchAnswer {
             log: self.id,
             error: match located {
                 Located::Refused(code) => code,
                 _ => ErrorCode::None,
             },
-            high_watermark: self.high_watermark.offset,
-            log_start_offset: self.log_start,
+            high_watermark: if known {
+                self.high_watermark.offset
+            } else {
+                Offset(-1)
+            },
+            log_start_offset: if known { self.log_start } else { Offset(-1) },
             data,
         }
     }

@@ -29,8 +29,8 @@ pub const IO_TIMEOUT_US: u64 = 30_000_000;
 /// Idempotent producers that one log remembers; the one that was silent for longest goes first.
 pub const PRODUCERS_PER_LOG_MAX: usize = 10_000;
 
-/// A producer that was silent for so long is forgotten, in milliseconds.
-pub const PRODUCER_EXPIRY_MS: i64 = 24 * 3_600_000;
+/// A producer that was silent for so long is forgotten, in microseconds of the clock that never jumps.
+pub const PRODUCER_EXPIRY_US: u64 = 24 * 3_600_000_000;
 
 /// Batches of one producer that are remembered to recognise retries: Kafka's number.
 pub const PRODUCER_WINDOW_BATCHES: usize = 5;

@@ -66,7 +66,7 @@ impl Log {
         if let Some(base) = recovered.lingering {
             log.linger(base);
         }
-        log.producers.assume_seen(cx.now.wall);
+        log.producers.open(cx.now);
         log.keep_tail(&recovered.tail, cx);
         log.begin_epoch(cx);
         *cx.index_bytes += log.index_bytes() as i64;

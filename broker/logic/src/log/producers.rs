@@ -10,7 +10,8 @@
 //! - Sequences wrap from 2³¹−1 to 0.
 //!
 //! Bounded: [`PRODUCERS_PER_LOG_MAX`] producers; whoever was silent for longest is forgotten first, after
-//! [`PRODUCER_EXPIRY_MS`] in any case.
+//! [`PRODUCER_EXPIRY_US`] in any case. Silence is measured by the monotonic clock from the last append or from the
+//! open: a wall clock that jumps must not make a retry look new.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +19,8 @@ use tackboard_schema::record_batch::BatchHeader;
 use tackboard_schema::storage::producer_snapshot::{ProducerEntry, WindowBatch};
 use tackboard_schema::{ErrorCode, Offset, ProducerEpoch, ProducerId, TimestampMs};
 
-use super::limits::{PRODUCER_EXPIRY_MS, PRODUCER_WINDOW_BATCHES, PRODUCERS_PER_LOG_MAX};
-use crate::shard::interface::{Refusal, RefusalDetail};
+use super::limits::{PRODUCER_EXPIRY_US, PRODUCER_WINDOW_BATCHES, PRODUCERS_PER_LOG_MAX};
+use crate::shard::interface::{Now, Refusal, RefusalDetail};
 
 /// No slot.
 const NONE: u32 = u32::MAX;
@@ -45,7 +46,10 @@ struct Producer {
     /// Oldest first.
     window: [WindowBatch; PRODUCER_WINDOW_BATCHES],
     window_length: u8,
+    /// For the snapshot.
     last_append: TimestampMs,
+    /// When it was heard of last in this process.
+    seen_us: u64,
     /// Neighbours in order of last append.
     older: u32,
     newer: u32,
@@ -123,7 +127,7 @@ impl ProducerTable {
     }
 
     /// A batch was appended (or replayed) at `base_offset`; it passed [`Self::check`].
-    pub fn note(&mut self, header: &BatchHeader, base_offset: Offset, wall: TimestampMs) {
+    pub fn note(&mut self, header: &BatchHeader, base_offset: Offset, now: Now) {
         if !header.is_idempotent() {
             return;
         }
@@ -131,27 +135,28 @@ impl ProducerTable {
             Some(slot) => *slot,
             None => self.insert(header.producer_id, header.producer_epoch),
         };
-        self.slots[slot as usize].note(header, base_offset, wall);
+        self.slots[slot as usize].note(header, base_offset, now);
         if self.newest != slot {
             self.unlink(slot);
             self.link_newest(slot);
         }
     }
 
-    /// Takes `wall` as the time of every append whose time is not known: replayed batches do not tell.
-    pub fn assume_seen(&mut self, wall: TimestampMs) {
+    /// The log opens: silence is counted from now. Replayed batches do not tell when they were appended.
+    pub fn open(&mut self, now: Now) {
         for producer in &mut self.slots {
+            producer.seen_us = now.monotonic_us;
             if producer.last_append.0 == i64::MIN {
-                producer.last_append = wall;
+                producer.last_append = now.wall;
             }
         }
     }
 
     /// Forgets who was silent for too long.
-    pub fn expire(&mut self, wall: TimestampMs) {
+    pub fn expire(&mut self, now_us: u64) {
         while self.oldest != NONE {
             let producer = &self.slots[self.oldest as usize];
-            if wall.0.saturating_sub(producer.last_append.0) < PRODUCER_EXPIRY_MS {
+            if now_us.saturating_sub(producer.seen_us) < PRODUCER_EXPIRY_US {
                 return;
             }
             self.forget_oldest();
@@ -168,6 +173,7 @@ impl ProducerTable {
             window: [WindowBatch::default(); PRODUCER_WINDOW_BATCHES],
             window_length: 0,
             last_append: TimestampMs(i64::MIN),
+            seen_us: 0,
             older: NONE,
             newer: NONE,
         };
@@ -266,7 +272,7 @@ impl Producer {
         })
     }
 
-    fn note(&mut self, header: &BatchHeader, base_offset: Offset, wall: TimestampMs) {
+    fn note(&mut self, header: &BatchHeader, base_offset: Offset, now: Now) {
         if header.producer_epoch != self.epoch {
             self.epoch = header.producer_epoch;
             self.window_length = 0;
@@ -281,7 +287,8 @@ impl Producer {
             base_offset,
         };
         self.window_length += 1;
-        self.last_append = wall;
+        self.last_append = now.wall;
+        self.seen_us = now.monotonic_us;
     }
 }
 
@@ -314,9 +321,10 @@ mod tests {
         }
     }
 
-    fn append(table: &mut ProducerTable, header: BatchHeader, at: i64, wall: i64) {
+    fn append(table: &mut ProducerTable, header: BatchHeader, at: i64, time: u64) {
+        let (monotonic_us, wall) = (time, TimestampMs(time as i64));
         assert_eq!(table.check(&header), Ok(Sequencing::Next));
-        table.note(&header, Offset(at), TimestampMs(wall));
+        table.note(&header, Offset(at), Now { monotonic_us, wall });
     }
 
     fn refusal(table: &ProducerTable, header: BatchHeader) -> ErrorCode {
@@ -391,7 +399,7 @@ mod tests {
     fn whoever_was_silent_for_longest_is_forgotten_first() {
         let mut table = ProducerTable::new();
         for id in 0..PRODUCERS_PER_LOG_MAX as i64 {
-            append(&mut table, header(id, 0, 0, 1), id, id);
+            append(&mut table, header(id, 0, 0, 1), id, id as u64);
         }
         append(&mut table, header(0, 0, 1, 1), 0, 20_000);
         append(&mut table, header(-7 + i64::MAX, 0, 5, 1), 0, 20_001);
@@ -402,9 +410,9 @@ mod tests {
             "1 was forgotten"
         );
         assert!(table.check(&header(0, 0, 77, 1)).is_err(), "0 was not");
-        table.expire(TimestampMs(PRODUCER_EXPIRY_MS + 10_000));
+        table.expire(PRODUCER_EXPIRY_US + 10_000);
         assert_eq!(table.len(), 2);
-        table.expire(TimestampMs(PRODUCER_EXPIRY_MS + 20_001));
+        table.expire(PRODUCER_EXPIRY_US + 20_001);
         assert!(table.is_empty());
     }
 
@@ -413,7 +421,12 @@ mod tests {
         let mut table = ProducerTable::new();
         for id in [5, 3, 9] {
             for batch in 0..7 {
-                append(&mut table, header(id, 2, batch, 1), i64::from(batch), id);
+                append(
+                    &mut table,
+                    header(id, 2, batch, 1),
+                    i64::from(batch),
+                    id as u64,
+                );
             }
         }
         let again = ProducerTable::from_entries(table.entries());

@@ -30,7 +30,7 @@ impl DoomedSegment {
 impl Log {
     /// About once a second.
     pub(crate) fn keep_house(&mut self, cx: &mut Context<'_>) {
-        self.producers.expire(cx.now.wall);
+        self.producers.expire(cx.now.monotonic_us);
         self.resume_preallocation();
         if self.state == LogState::Open {
             self.roll_expired(cx);

@@ -8,7 +8,7 @@ use crate::ledger::note_epoch;
 use crate::log::index::{SparseIndex, relative};
 use crate::log::limits::STORED_BATCH_BYTES_MAX;
 use crate::log::producers::ProducerTable;
-use crate::shard::interface::{BLOCK_BYTES, SegmentBase};
+use crate::shard::interface::{BLOCK_BYTES, Now, SegmentBase};
 
 /// A batch boundary that something other than the file itself proves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,8 +178,11 @@ impl SegmentScan {
         }
         if header.base_offset >= sink.producers_from {
             // When it was appended is not known; opening the log sets the time.
-            let wall = TimestampMs(i64::MIN);
-            sink.producers.note(header, header.base_offset, wall);
+            let unknown = Now {
+                monotonic_us: 0,
+                wall: TimestampMs(i64::MIN),
+            };
+            sink.producers.note(header, header.base_offset, unknown);
         }
         note_epoch(
             sink.epochs,
