@@ -1,0 +1,24 @@
+//! One checker for each property. Each compares what the broker did or said with the truth in [`crate::model`], and panics
+//! with what it found.
+
+mod acknowledged;
+mod damage;
+mod interval;
+mod lookup;
+mod placement;
+mod recovered;
+mod refusal;
+mod retention;
+mod served;
+mod watermark;
+
+pub use acknowledged::{acknowledged, answer, high_watermark_is_kept, locate};
+pub use damage::damage;
+pub use interval::{note_high_watermark, promise_what_is_old};
+pub use lookup::time_lookup;
+pub use placement::{placement, producer_may_be_forgotten};
+pub use recovered::recovered;
+pub use refusal::refusal;
+pub use retention::deletion;
+pub use served::{fetch_error, out_of_range, served};
+pub use watermark::{log_end, watermarks};

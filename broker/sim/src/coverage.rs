@@ -1,0 +1,171 @@
+//! What a run went through. A run that never met a torn tail, a roll or a cold read has shown nothing about them, so the
+//! counters decide too whether a long run counts.
+
+use std::fmt;
+
+macro_rules! events {
+    ($($(#[doc = $doc:literal])+ $event:ident $(= $required:ident)?,)+) => {
+        /// Something that happened in a run.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Event { $($(#[doc = $doc])+ $event,)+ }
+
+        /// Every event, with whether a long run must have met it.
+        const EVENTS: &[(Event, &str, bool)] = &[
+            $((Event::$event, stringify!($event), events!(@$($required)?)),)+
+        ];
+    };
+    (@required) => { true };
+    (@) => { false };
+}
+
+events! {
+    /// An input was given to a shard.
+    Step,
+    /// A process was killed; the machine stayed up.
+    Kill = required,
+    /// The machine lost power.
+    PowerLoss = required,
+    /// A process shut down in order.
+    CleanShutdown = required,
+    /// A process came up.
+    Boot = required,
+    /// A process died while it was coming up.
+    CrashDuringBoot = required,
+    /// A process came up with another number of cores.
+    CoresChanged = required,
+    /// A write failed.
+    WriteError = required,
+    /// A write was short.
+    WriteShort = required,
+    /// A sync failed.
+    SyncError = required,
+    /// A read failed.
+    ReadError = required,
+    /// The disk had no room for a write or an allocation.
+    NoSpace = required,
+    /// I/O took long.
+    SlowIo = required,
+    /// I/O took longer than anybody waits, or never completed.
+    StuckIo = required,
+    /// A bit rotted below what was proven durable.
+    BitRot = required,
+    /// The wall clock jumped.
+    ClockJump = required,
+    /// A power loss undid a write.
+    WriteLost = required,
+    /// A power loss tore a write.
+    WriteTorn = required,
+    /// A power loss left garbage in a fresh sector.
+    SectorCorrupted = required,
+    /// A power loss undid a change to a folder.
+    EntryLost = required,
+    /// Recovery cut off a torn tail.
+    TornTail = required,
+    /// Recovery reported damage.
+    DamageReported = required,
+    /// A log was fenced.
+    Fenced = required,
+    /// The process stopped itself.
+    Abort = required,
+    /// An append was refused, whatever for.
+    Refused = required,
+    /// An append was refused since the disk was full.
+    StorageFull = required,
+    /// An append was refused since its memory was used up.
+    OverBudget = required,
+    /// A batch was acknowledged.
+    Acknowledged = required,
+    /// A batch was acknowledged as synced.
+    AcknowledgedFsync = required,
+    /// A batch was acknowledged as written.
+    AcknowledgedWritten = required,
+    /// A retry was recognised.
+    Duplicate = required,
+    /// A gap in a producer's sequence was refused.
+    OutOfOrder = required,
+    /// A producer's old epoch was refused.
+    StaleEpoch = required,
+    /// Acknowledgement timed out.
+    TimedOut = required,
+    /// A batch was read back.
+    Read = required,
+    /// A fetch was answered from memory.
+    ReadCached = required,
+    /// A fetch was answered from disk.
+    ReadCold = required,
+    /// Bad bytes were found by a read, and not served.
+    ReadDamage = required,
+    /// A fetch waited for data.
+    Parked = required,
+    /// An offset was looked up by time and found.
+    TimeFound = required,
+    /// An offset was looked up by time and there is none.
+    TimeNotFound = required,
+    /// A segment was followed by another.
+    Roll = required,
+    /// A segment was sealed.
+    Sealed = required,
+    /// Retention deleted a segment.
+    SegmentDeleted = required,
+    /// A topic was deleted.
+    TopicDeleted = required,
+    /// Batches were lost that nothing promised to keep.
+    LegitimateLoss = required,
+    /// A ledger write.
+    LedgerWrite,
+    /// A ledger was written anew into its other file.
+    LedgerSwitched = required,
+    /// Everything was read and compared at the end of a seed.
+    Audit = required,
+}
+
+/// How often each event happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coverage {
+    counts: [u64; EVENTS.len()],
+}
+
+impl Default for Coverage {
+    fn default() -> Self {
+        Self {
+            counts: [0; EVENTS.len()],
+        }
+    }
+}
+
+impl Coverage {
+    /// Counts one.
+    #[inline]
+    pub fn hit(&mut self, event: Event) {
+        self.counts[event as usize] += 1;
+    }
+
+    /// How often it happened.
+    pub fn count(&self, event: Event) -> u64 {
+        self.counts[event as usize]
+    }
+
+    /// Adds what another run went through.
+    pub fn add(&mut self, other: &Self) {
+        for (count, more) in self.counts.iter_mut().zip(other.counts) {
+            *count += more;
+        }
+    }
+
+    /// What a long run should have met and this one did not.
+    pub fn missing(&self) -> Vec<&'static str> {
+        let missing = EVENTS
+            .iter()
+            .filter(|(event, _, required)| *required && self.count(*event) == 0);
+        missing.map(|(_, name, _)| *name).collect()
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (event, name, _) in EVENTS {
+            writeln!(f, "  {name:<20} {:>12}", self.count(*event))?;
+        }
+        Ok(())
+    }
+}

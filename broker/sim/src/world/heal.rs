@@ -1,0 +1,94 @@
+//! How it must end: once nothing fails any more, everything makes progress and all that was promised is there.
+
+use super::{Event, World, trace};
+use crate::coverage::Event as Seen;
+
+/// Virtual time within which everything must be well again.
+const HEALED_WITHIN_US: u64 = 20 * 60 * 1_000_000;
+
+impl World {
+    /// Stops all faults, restarts what is impaired, and reads everything back.
+    pub(super) fn heal_and_audit(&mut self) {
+        trace!(self, "faults stop");
+        self.chaos = false;
+        self.rest_until_us = 0;
+        self.disk.set_capacity(u64::MAX);
+        self.options.pause_us_max = self.options.pause_us_max.min(1_000);
+        match self.rng.below(3) {
+            0 => self.kill(),
+            1 => self.lose_power(),
+            _ if self
+                .process
+                .as_ref()
+                .is_some_and(|process| process.out_of_service.is_empty()) =>
+            {
+                self.shut_down();
+            }
+            _ => self.kill(),
+        }
+        let before = self.incarnation;
+        let deadline = self.clock.now_us() + HEALED_WITHIN_US;
+        self.run_until(deadline, "a process comes up", |world| {
+            world.incarnation != before && world.process.is_some()
+                || world.give_up_on_stuck_io(before)
+        });
+        self.run_until(deadline, "a process comes up after stuck I/O", |world| {
+            world
+                .process
+                .as_ref()
+                .is_some_and(|process| !process.shutting_down)
+        });
+        self.producing = false;
+        self.run_until(deadline, "every batch is acknowledged", |world| {
+            world.producers_are_content()
+        });
+        self.sweep_deleted();
+        self.audit(deadline);
+        self.shut_down();
+        self.run_until(deadline, "the process shuts down", |world| {
+            world.process.is_none()
+        });
+        self.see(Seen::Audit);
+    }
+
+    /// A shutdown that waits for I/O that never completes is cut short, as its deadline does.
+    fn give_up_on_stuck_io(&mut self, before: u32) -> bool {
+        let waits = self.incarnation == before
+            && self.coverage.count(Seen::StuckIo) > 0
+            && self
+                .process
+                .as_ref()
+                .is_some_and(|process| process.shutting_down)
+            && self.rng.one_in(5_000);
+        if waits {
+            self.kill();
+        }
+        waits
+    }
+
+    fn audit(&mut self, deadline: u64) {
+        let numbers: Vec<u32> = self.live_partitions().collect();
+        let auditors: Vec<usize> = numbers
+            .into_iter()
+            .map(|number| self.add_auditor(number))
+            .collect();
+        self.run_until(deadline, "everything is read", |world| {
+            auditors
+                .iter()
+                .all(|auditor| world.auditor_is_done(*auditor))
+        });
+    }
+
+    fn run_until(&mut self, deadline: u64, what: &str, mut done: impl FnMut(&mut Self) -> bool) {
+        while !done(self) {
+            assert!(
+                self.clock.now_us() < deadline,
+                "no progress: {what}, but not within 20 minutes"
+            );
+            if self.process.is_none() && self.queue.is_empty() {
+                self.schedule(0, Event::Boot);
+            }
+            self.next_event();
+        }
+    }
+}
