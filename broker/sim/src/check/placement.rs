@@ -39,5 +39,5 @@ pub fn producer_may_be_forgotten(partition: &Partition, batch: &Batch, wall_ms: 
     let known = batch
         .stamp
         .and_then(|stamp| partition.producers.get(&stamp.id));
-    known.is_none_or(|known| wall_ms.abs_diff(known.last_append_ms) >= PRODUCER_MAY_EXPIRE_MS)
+    known.is_some_and(|known| wall_ms.abs_diff(known.last_append_ms) >= PRODUCER_MAY_EXPIRE_MS)
 }

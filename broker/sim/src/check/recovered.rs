@@ -50,7 +50,7 @@ pub fn recovered(
     );
     // The ledger has the start, so recovery removed the files below.
     partition.forget_below(start);
-    partition.note_recovered_from(start);
+    partition.note_known_from(start);
     contents(partition, start, disk);
     partition.high_watermark = start;
     partition.log_start = start;

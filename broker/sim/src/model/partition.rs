@@ -68,8 +68,7 @@ pub struct Partition {
     pub log_start: i64,
     /// Idempotent producers.
     pub producers: BTreeMap<i64, ProducerTruth>,
-    /// What the log may know of producers: everything, or what was appended at or behind one of the places where it was
-    /// recovered from batches alone.
+    /// What the log may know of producers: everything, or what was appended at or behind one of these places.
     pub known_from: Vec<i64>,
     /// Offsets that recovery put out of reach, having said so.
     pub damaged: Vec<(i64, i64)>,
@@ -171,9 +170,10 @@ impl Partition {
         self.sequence.drain(..gone);
     }
 
-    /// The log was recovered from batches at or behind `start`, perhaps with nothing else to tell of producers.
-    pub fn note_recovered_from(&mut self, start: i64) {
-        if self.known_from.last().is_some_and(|last| *last < start) {
+    /// The log may know of producers only what was appended at or behind `start`: it was recovered from there, or had
+    /// forgotten a producer that began anew there.
+    pub fn note_known_from(&mut self, start: i64) {
+        if !self.known_from.contains(&start) {
             self.known_from.push(start);
         }
     }

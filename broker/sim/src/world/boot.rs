@@ -34,6 +34,7 @@ impl World {
         if self.come_up(class).is_err() {
             trace!(self, "boot was cut short");
             self.process = None;
+            self.forget_in_flight();
             let delay = reaction_us(&mut self.rng);
             self.schedule(delay, Event::Boot);
             return;

@@ -68,7 +68,7 @@ impl World {
         let in_flight = process
             .operations
             .values()
-            .find(|operation| !operation.is_read());
+            .find(|operation| operation.must_be_awaited());
         assert!(
             in_flight.is_none() || !failed.is_empty(),
             "drained with {in_flight:?} in flight"
@@ -97,12 +97,17 @@ impl World {
         self.land_operations();
         self.process = None;
         self.forget_connections();
+        self.forget_in_flight();
+        let delay = reaction_us(&mut self.rng);
+        self.schedule(delay, Event::Boot);
+    }
+
+    /// No process has any file open.
+    pub(super) fn forget_in_flight(&mut self) {
         for number in self.live_partitions().collect::<Vec<_>>() {
             self.disk.folder(FolderName::Log(number)).forget_in_flight();
         }
         self.disk.folder(FolderName::Ledger).forget_in_flight();
-        let delay = reaction_us(&mut self.rng);
-        self.schedule(delay, Event::Boot);
     }
 
     /// A machine that lost power is not less lost for a kill thereafter.

@@ -97,8 +97,12 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    pub(super) fn is_read(&self) -> bool {
-        matches!(self.completion, Completion::Read(_))
+    /// Whether a shutdown must await it: reads are nobody's any more, and unlinking is done again by the next start.
+    pub(super) fn must_be_awaited(&self) -> bool {
+        !matches!(
+            self.completion,
+            Completion::Read(_) | Completion::Deleted(..)
+        )
     }
 
     pub(super) fn is_of_ledger(&self) -> bool {

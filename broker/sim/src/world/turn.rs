@@ -20,6 +20,8 @@ const IDLE_TICK_US: u64 = 1_000_000;
 pub(super) struct Decision {
     pub(super) ticket: u64,
     pub(super) expected: Vec<Expected>,
+    /// Of the producer the log may know nothing from before.
+    may_be_forgotten: bool,
 }
 
 impl World {
@@ -126,12 +128,14 @@ impl World {
         let wall_ms = self.clock.wall_ms();
         let partition = self.partition(partition);
         let mut expected = partition.expect(&batch);
-        if check::producer_may_be_forgotten(partition, &batch, wall_ms) {
+        let may_be_forgotten = check::producer_may_be_forgotten(partition, &batch, wall_ms);
+        if may_be_forgotten {
             expected.push(Expected::Append);
         }
         Decision {
             ticket: append.ticket.0,
             expected,
+            may_be_forgotten,
         }
     }
 
@@ -235,6 +239,9 @@ impl World {
             leader_epoch,
             expected,
         );
+        if decision.is_some_and(|decision| decision.may_be_forgotten) {
+            partition.note_known_from(base_offset.0);
+        }
         partition.place(&payload.batch, bytes, wall_ms);
     }
 
