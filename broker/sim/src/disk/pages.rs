@@ -83,7 +83,7 @@ impl Pages {
         let within = (at % BLOCK_BYTES) as usize;
         match self.pages.get((at / BLOCK_BYTES) as usize) {
             Some(Some(page)) => &page[within..within + bytes.len()] == bytes,
-            _ => false,
+            _ => bytes.iter().all(|byte| *byte == 0),
         }
     }
 

@@ -39,7 +39,8 @@ impl Batch {
         stamp: Option<Stamp>,
     ) -> Self {
         builder.reset(TimestampMs(timestamps[0]));
-        let mut value = vec![id as u8; 12 + filler];
+        // Never zeros: a sector of zeros is one that was never written.
+        let mut value = vec![id as u8 | 1; 12 + filler];
         value[..8].copy_from_slice(&id.to_le_bytes());
         for (index, timestamp) in (0_u32..).zip(&timestamps) {
             value[8..12].copy_from_slice(&index.to_le_bytes());
