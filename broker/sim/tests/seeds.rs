@@ -37,6 +37,6 @@ fn seeds_that_failed_once() {
 fn some_seeds() {
     print_seed_on_panic();
     let first = from_environment("SIM_SEED", 1_000_000);
-    let steps = from_environment("SIM_STEPS", 100_000);
+    let steps = from_environment("SIM_STEPS", 60_000);
     run_seeds(first, steps, STEPS_PER_SEED.min(steps));
 }

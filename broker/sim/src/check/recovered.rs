@@ -17,9 +17,9 @@ pub fn recovered(
 ) -> usize {
     let number = partition.number;
     let (start, end) = (recovered.log_start_offset.0, recovered.log_end_offset.0);
-    let promised = match class {
-        RestartClass::Clean | RestartClass::ProcessCrash => partition.survives_kill,
-        RestartClass::HostCrash | RestartClass::DirReplaced => partition.survives_power_loss,
+    let promised = match std::mem::take(&mut partition.lost_power) {
+        false => partition.survives_kill,
+        true => partition.survives_power_loss,
     };
     let rotten = partition.sequence.iter().any(|placed| placed.rotten);
     assert!(

@@ -60,6 +60,8 @@ pub struct Partition {
     pub survives_kill: i64,
     /// Everything below must survive a power loss.
     pub survives_power_loss: i64,
+    /// The machine lost power since the log was last recovered.
+    pub lost_power: bool,
     /// The highest high watermark seen in this process.
     pub high_watermark: i64,
     /// When the high watermark was first seen to be where it is, in microseconds; the past few times.
@@ -89,6 +91,7 @@ impl Partition {
             bytes_ever: 0,
             survives_kill: 0,
             survives_power_loss: 0,
+            lost_power: false,
             high_watermark: 0,
             seen_at: VecDeque::new(),
             log_start: 0,

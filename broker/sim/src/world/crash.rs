@@ -43,6 +43,9 @@ impl World {
 
     pub(super) fn lose_power_of_disk(&mut self) {
         self.worsen_exit(RestartClass::HostCrash);
+        for partition in &mut self.partitions {
+            partition.lost_power = true;
+        }
         self.disk.lose_power(&mut self.rng, &mut self.coverage);
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use tackboard_logic::shard::interface::{Append, Input, Produced, Refusal, Ticket};
+use tackboard_logic::shard::interface::{Append, Input, LogId, Produced, Refusal, Ticket};
 use tackboard_schema::{Acks, Durability, ErrorCode};
 
 use super::process::Payload;
@@ -48,6 +48,8 @@ pub(super) struct Producer {
     durability: Option<Durability>,
     /// In order; the front is the oldest that isn't acknowledged.
     queue: VecDeque<Sent>,
+    /// A batch of the client's former life that is still on its way.
+    straggler: Option<Rc<Batch>>,
 }
 
 #[derive(Clone, Copy)]
@@ -85,6 +87,7 @@ impl World {
                 Some(Durability::Written),
             ]),
             queue: VecDeque::new(),
+            straggler: None,
         };
         self.producers.push(producer);
         let index = self.producers.len() - 1;
@@ -126,6 +129,12 @@ impl World {
         if self.rng.one_in(256) {
             self.restart_producer(index);
         }
+        if self.rng.one_in(16)
+            && let Some(batch) = self.producers[index].straggler.take()
+        {
+            self.send(index, batch, None, core, log);
+            return;
+        }
         let producer = &self.producers[index];
         let unsent = producer
             .queue
@@ -138,24 +147,20 @@ impl World {
             }
             None => return,
         };
-        self.send(index, at, core, log);
+        let batch = self.producers[index].queue[at].batch.clone();
+        self.send(index, batch, Some(at), core, log);
     }
 
-    fn send(
-        &mut self,
-        index: usize,
-        at: usize,
-        core: usize,
-        log: tackboard_logic::shard::interface::LogId,
-    ) {
+    /// Sends a batch. Nobody waits for the answer unless it is the one `at` that place of the queue.
+    fn send(&mut self, index: usize, batch: Rc<Batch>, at: Option<usize>, core: usize, log: LogId) {
         let ticket = self.next_ticket();
         let deadline_us = self.deadline_us();
         let producer = &mut self.producers[index];
         let (acks, durability) = (producer.acks, producer.durability);
         let number = producer.partition;
-        let sent = &mut producer.queue[at];
-        sent.ticket = Some(ticket);
-        let batch = sent.batch.clone();
+        if let Some(at) = at {
+            producer.queue[at].ticket = Some(ticket);
+        }
         let config = &self.partition(number).config;
         let request = Request {
             partition: number,
@@ -167,13 +172,16 @@ impl World {
                 .unwrap_or(config.durability)
                 .max(config.durability),
         };
-        self.waiting.insert(
-            ticket,
-            Waiting::Produce {
+        let waiting = match at {
+            Some(_) => Waiting::Produce {
                 producer: index,
                 request,
             },
-        );
+            None => Waiting::Nobody {
+                request: Some(request),
+            },
+        };
+        self.waiting.insert(ticket, waiting);
         let payload = Payload {
             partition: number,
             batch: batch.clone(),
@@ -331,6 +339,7 @@ impl World {
         let fresh = self.new_identity();
         let bump = self.rng.coin();
         let producer = &mut self.producers[index];
+        producer.straggler = producer.queue.pop_back().map(|sent| sent.batch);
         producer.queue.clear();
         let Some(identity) = &mut producer.identity else {
             return;
@@ -399,6 +408,7 @@ impl World {
         let producer = &mut self.producers[index];
         producer.partition = partition;
         producer.identity = identity;
+        producer.straggler = None;
         producer.queue.clear();
     }
 
