@@ -177,7 +177,7 @@ fn damage_below_the_proof_is_kept_out_of_reach_and_never_cut() {
 }
 
 #[test]
-fn a_header_that_is_gone_hides_the_rest_up_to_the_proof() {
+fn behind_a_header_that_is_gone_the_next_batch_that_holds_is_found() {
     let config = small_segments();
     let (mut world, _) = settled(&config, 12);
     let file = &mut world
@@ -193,14 +193,53 @@ fn a_header_that_is_gone_hides_the_rest_up_to_the_proof() {
     assert_eq!(recovered.damaged.len(), 1);
     assert_eq!(
         (recovered.damaged[0].from, recovered.damaged[0].to),
-        (Offset(2), Offset(12))
+        (Offset(2), Offset(5))
     );
     assert_eq!(recovered.log_end_offset, Offset(12));
     let log = world.open_recovered(partition(0), config.clone(), recovered);
     world.append(log, batch(&[&[8; 10]], Some((5, 0, 12)), 0));
     world.step(Input::TurnEnd);
     world.complete_all();
-    assert_eq!(offsets(&world.read_all(log, 12)), [12]);
+    let left: Vec<i64> = (5..13).collect();
+    assert_eq!(offsets(&world.read_all(log, 5)), left);
+    // Another start finds the same, not more.
+    world.advance(200_000);
+    world.complete_all();
+    world.crash();
+    let recovered = world.recover(partition(0), &config, RestartClass::HostCrash);
+    assert_eq!(recovered.damaged.len(), 1);
+    assert_eq!(recovered.damaged[0].to, Offset(5));
+    assert_eq!(recovered.log_end_offset, Offset(13));
+}
+
+#[test]
+fn a_retry_is_known_though_the_records_of_a_batch_rotted() {
+    let config = small_segments();
+    let (mut world, _) = settled(&config, 12);
+    let file = &mut world
+        .folders
+        .get_mut(&partition(0))
+        .unwrap()
+        .get_mut(&0)
+        .unwrap()
+        .log;
+    // In the records of the last batch.
+    let end = file.seen.iter().rposition(|byte| *byte != 0).unwrap();
+    file.seen[end - 50] ^= 1;
+    world.restart();
+    let recovered = world.recover(partition(0), &config, RestartClass::ProcessCrash);
+    assert_eq!(
+        recovered.damaged,
+        [DamagedRange {
+            from: Offset(11),
+            to: Offset(12)
+        }]
+    );
+    let log = world.open_recovered(partition(0), config.clone(), recovered);
+    let retry = world.append(log, batch(&[&[11; 3000]], Some((5, 0, 11)), 11));
+    world.step(Input::TurnEnd);
+    world.complete_all();
+    assert!(world.produced[&retry].unwrap().duplicate);
 }
 
 #[test]

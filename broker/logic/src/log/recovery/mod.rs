@@ -8,7 +8,8 @@
 //! 3. The newest `.pst` is taken; batches behind its offset rebuild the producers from there.
 //! 4. Scan: length, magic, checksum, contiguity, epochs that never fall. The first batch that does not hold is a torn
 //!    tail if it lies at or above what the ledger proves, and is cut off; below that it is damage, which is kept out
-//!    of reach and reported, and never truncated (S5).
+//!    of reach and reported, and never truncated (S5). The log goes on behind it: behind the batch if its header can
+//!    be believed, else at the next batch that holds, at the latest where the ledger knows a boundary.
 //! 5. What was read is synced before it counts as durable (S4).
 //!
 //! Not here: the epoch in which the log will be led, and anything about other logs.

@@ -1,5 +1,7 @@
 //! Walks over the batches of one segment, window by window.
 
+use std::ops::RangeInclusive;
+
 use tackboard_schema::record_batch::{BatchHeader, HEADER_LENGTH, check_stored_batch};
 use tackboard_schema::{LeaderEpoch, Offset, TimestampMs};
 
@@ -51,6 +53,8 @@ pub(super) struct SegmentScan {
     wanted: u64,
     /// The bytes of the block that `file_at` lies in, before it.
     pub tail: Vec<u8>,
+    /// Where damage began, while what follows it is searched for; `file_at` is how far the search got.
+    lost: Option<Boundary>,
     /// The scan ended at bytes that were not zero.
     pub torn: bool,
     finished: bool,
@@ -88,6 +92,7 @@ impl SegmentScan {
             last_epoch,
             wanted: 0,
             tail: Vec::new(),
+            lost: None,
             torn: false,
             finished: false,
         }
@@ -116,15 +121,17 @@ impl SegmentScan {
         };
         let is_last = start + bytes.len() as u64 >= self.file_bytes || bytes.len() < asked as usize;
         self.wanted = 0;
-        while !self.finished {
+        while !self.finished && self.wanted == 0 {
             let at = (self.file_at - start).min(bytes.len() as u64) as usize;
-            match self.look(&bytes[at..], is_last) {
+            let rest = &bytes[at..];
+            if let Some(lost) = self.lost {
+                self.search(lost, rest, is_last, sink);
+                continue;
+            }
+            match self.look(rest, 0, is_last, self.expected..=self.expected) {
                 Outcome::Batch(header) => self.take(&header, sink),
                 Outcome::NeedsMore(wanted) => self.wanted = wanted,
-                Outcome::Bad => self.meet_bad(&bytes[at..], is_last, sink),
-            }
-            if self.wanted > 0 {
-                break;
+                Outcome::Bad => self.meet_bad(rest, is_last, sink),
             }
         }
         if self.finished {
@@ -135,31 +142,42 @@ impl SegmentScan {
         }
     }
 
-    /// Looks at the batch at the front of `bytes`.
-    fn look(&self, bytes: &[u8], is_last: bool) -> Outcome {
-        let left = self.file_bytes.saturating_sub(self.file_at);
+    /// Looks at the batch that begins `skip` bytes behind `file_at`, where `bytes` begin, if one does whose base offset
+    /// lies in `bases`.
+    fn look(
+        &self,
+        bytes: &[u8],
+        skip: usize,
+        is_last: bool,
+        bases: RangeInclusive<Offset>,
+    ) -> Outcome {
+        let bytes = bytes.get(skip..).unwrap_or_default();
+        let left = self.file_bytes.saturating_sub(self.file_at + skip as u64);
         if bytes.len() < HEADER_LENGTH {
             return self.short(HEADER_LENGTH as u64, bytes, left, is_last);
         }
         let Ok(header) = BatchHeader::read(bytes) else {
             return Outcome::Bad;
         };
-        let length = header.total_length() as u64;
-        let plausible = header.base_offset == self.expected
-            && length <= u64::from(STORED_BATCH_BYTES_MAX)
-            && header.last_offset_delta >= 0
-            && header.next_offset() <= self.limit
-            && header.partition_leader_epoch >= self.last_epoch;
-        if !plausible {
+        if !self.is_plausible(&header, &bases) {
             return Outcome::Bad;
         }
-        if (bytes.len() as u64) < length {
-            return self.short(length, bytes, left, is_last);
+        let length = header.total_length();
+        if bytes.len() < length {
+            return self.short(length as u64, bytes, left, is_last);
         }
         match check_stored_batch(bytes, STORED_BATCH_BYTES_MAX) {
             Ok(_) => Outcome::Batch(header),
             Err(_) => Outcome::Bad,
         }
+    }
+
+    fn is_plausible(&self, header: &BatchHeader, bases: &RangeInclusive<Offset>) -> bool {
+        bases.contains(&header.base_offset)
+            && header.total_length() <= STORED_BATCH_BYTES_MAX as usize
+            && header.last_offset_delta >= 0
+            && header.next_offset() <= self.limit
+            && header.partition_leader_epoch >= self.last_epoch
     }
 
     fn short(&self, wanted: u64, bytes: &[u8], left: u64, is_last: bool) -> Outcome {
@@ -176,14 +194,7 @@ impl SegmentScan {
             self.index
                 .note(relative, at, self.max_timestamp, self.index_interval_bytes);
         }
-        if header.base_offset >= sink.producers_from {
-            // When it was appended is not known; opening the log sets the time.
-            let unknown = Now {
-                monotonic_us: 0,
-                wall: TimestampMs(i64::MIN),
-            };
-            sink.producers.note(header, header.base_offset, unknown);
-        }
+        sink.note_producer(header);
         note_epoch(
             sink.epochs,
             header.partition_leader_epoch,
@@ -202,54 +213,35 @@ impl SegmentScan {
             self.finished = true;
             return;
         }
-        match self.behind_damage(bytes, is_last) {
-            Resume::At(boundary) => {
-                if boundary.offset > sink.producers_from {
-                    // Whoever had batches in there goes on behind them: nobody is remembered.
-                    *sink.producers = ProducerTable::new();
-                }
-                sink.damaged.push(DamagedRange {
-                    from: self.expected,
-                    to: boundary.offset,
-                });
-                self.expected = boundary.offset;
-                self.file_at = boundary.file_at;
-                if let Some(relative) = relative(self.base.0, boundary.offset) {
-                    // Readers behind the damage must not begin before it.
-                    self.index
-                        .note(relative, boundary.file_at as u32, self.max_timestamp, 1);
-                }
-            }
-            Resume::NeedsMore(wanted) => self.wanted = wanted,
-            Resume::Nowhere => self.finished = true,
-        }
-    }
-
-    /// Where the log goes on behind a batch that does not hold.
-    fn behind_damage(&self, bytes: &[u8], is_last: bool) -> Resume {
+        let lost = Boundary {
+            offset: self.expected,
+            file_at: self.file_at,
+        };
         match self.behind_bad_batch(bytes, is_last) {
-            Resume::Nowhere => {}
-            resume => return resume,
-        }
-        match self.proven_boundary {
-            Some(proven) if proven.file_at > self.file_at && proven.file_at <= self.file_bytes => {
-                Resume::At(proven)
+            Believed::Batch(header) => {
+                // Its records are lost. Its header still tells which sequences of its producer are in the log.
+                sink.note_producer(&header);
+                let next = Boundary {
+                    offset: header.next_offset(),
+                    file_at: self.file_at + header.total_length() as u64,
+                };
+                self.resume(lost, next, sink);
             }
-            _ => Resume::Nowhere,
+            Believed::NeedsMore(wanted) => self.wanted = wanted,
+            Believed::Nothing => {
+                self.lost = Some(lost);
+                self.file_at += 1;
+            }
         }
     }
 
     /// If the header of the bad batch can be believed, the log goes on behind the batch.
-    fn behind_bad_batch(&self, bytes: &[u8], is_last: bool) -> Resume {
+    fn behind_bad_batch(&self, bytes: &[u8], is_last: bool) -> Believed {
         let Ok(header) = BatchHeader::read(bytes) else {
-            return Resume::Nowhere;
+            return Believed::Nothing;
         };
-        let plausible = header.base_offset == self.expected
-            && header.last_offset_delta >= 0
-            && header.next_offset() <= self.limit
-            && header.total_length() <= STORED_BATCH_BYTES_MAX as usize;
-        if !plausible {
-            return Resume::Nowhere;
+        if !self.is_plausible(&header, &(self.expected..=self.expected)) {
+            return Believed::Nothing;
         }
         let length = header.total_length();
         let next = Boundary {
@@ -257,21 +249,100 @@ impl SegmentScan {
             file_at: self.file_at + length as u64,
         };
         if self.proven_boundary == Some(next) || next.offset == self.limit {
-            return Resume::At(next);
+            return Believed::Batch(header);
         }
         let following = bytes.get(length..length + HEADER_LENGTH);
         match following.map(BatchHeader::read) {
-            Some(Ok(following)) if following.base_offset == next.offset => Resume::At(next),
+            Some(Ok(following)) if following.base_offset == next.offset => Believed::Batch(header),
             None if !is_last && next.file_at < self.file_bytes => {
-                Resume::NeedsMore((length + HEADER_LENGTH) as u64)
+                Believed::NeedsMore((length + HEADER_LENGTH) as u64)
             }
-            _ => Resume::Nowhere,
+            _ => Believed::Nothing,
+        }
+    }
+
+    /// Looks byte by byte for the next batch that holds, up to the place that is proven to be a boundary.
+    fn search(&mut self, lost: Boundary, bytes: &[u8], is_last: bool, sink: &mut Sink<'_>) {
+        let bases = lost.offset.plus(1)..=self.proven.plus(-1);
+        let mut skip = 0;
+        while bytes.len() >= skip + HEADER_LENGTH {
+            let file_at = self.file_at + skip as u64;
+            if let Some(proven) = self.proven_boundary.filter(|end| end.file_at == file_at) {
+                return self.resume_unread(lost, proven, sink);
+            }
+            match self.look(bytes, skip, is_last, bases.clone()) {
+                Outcome::Batch(header) => {
+                    let offset = header.base_offset;
+                    return self.resume_unread(lost, Boundary { offset, file_at }, sink);
+                }
+                Outcome::NeedsMore(wanted) => {
+                    self.file_at = file_at;
+                    self.wanted = wanted;
+                    return;
+                }
+                Outcome::Bad => skip += 1,
+            }
+        }
+        self.file_at += skip as u64;
+        if !is_last {
+            self.wanted = HEADER_LENGTH as u64;
+            return;
+        }
+        match self.proven_boundary {
+            Some(end) if lost.file_at < end.file_at && end.file_at <= self.file_bytes => {
+                self.resume_unread(lost, end, sink);
+            }
+            _ => {
+                self.file_at = lost.file_at;
+                self.finished = true;
+            }
+        }
+    }
+
+    /// The log goes on at `next`; whose batches lie between cannot be told.
+    fn resume_unread(&mut self, lost: Boundary, next: Boundary, sink: &mut Sink<'_>) {
+        if next.offset > sink.producers_from {
+            // Whoever had batches in there goes on behind them: nobody is remembered.
+            *sink.producers = ProducerTable::new();
+        }
+        self.resume(lost, next, sink);
+    }
+
+    /// The log goes on at `next`; what lies between is damaged.
+    fn resume(&mut self, lost: Boundary, next: Boundary, sink: &mut Sink<'_>) {
+        sink.damaged.push(DamagedRange {
+            from: lost.offset,
+            to: next.offset,
+        });
+        self.lost = None;
+        self.expected = next.offset;
+        self.file_at = next.file_at;
+        if let Some(relative) = relative(self.base.0, next.offset) {
+            // Readers behind the damage must not begin before it.
+            let file_at = next.file_at as u32;
+            self.index.note(relative, file_at, self.max_timestamp, 1);
         }
     }
 }
 
-enum Resume {
-    At(Boundary),
+impl Sink<'_> {
+    fn note_producer(&mut self, header: &BatchHeader) {
+        if header.base_offset >= self.producers_from {
+            // When it was appended is not known; opening the log sets the time.
+            let unknown = Now {
+                monotonic_us: 0,
+                wall: TimestampMs(i64::MIN),
+            };
+            self.producers.note(header, header.base_offset, unknown);
+        }
+    }
+}
+
+/// What the header of a batch that does not hold is worth.
+enum Believed {
+    /// It says truly how long the batch is.
+    Batch(BatchHeader),
+    /// That cannot be told from the bytes at hand.
     NeedsMore(u64),
-    Nowhere,
+    Nothing,
 }

@@ -194,7 +194,7 @@ impl Recovery {
                     damaged: &mut self.damaged,
                 };
                 scan.feed(bytes, &mut sink);
-                self.scanned_bytes += scan.file_at - before;
+                self.scanned_bytes += scan.file_at.saturating_sub(before);
             }
             Stage::Tail { size } => {
                 let length = (*size % u64::from(BLOCK_BYTES)) as usize;
