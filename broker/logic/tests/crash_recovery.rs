@@ -4,7 +4,9 @@ mod support;
 
 use support::{World, batch, partition};
 use tackboard_logic::ledger::{LedgerLog, ProvenEnd};
-use tackboard_logic::log::recovery::{DamagedRange, RestartClass};
+use tackboard_logic::log::recovery::{
+    DamagedRange, Recovery, RecoveryStep, RestartClass, SegmentFile,
+};
 use tackboard_logic::shard::interface::*;
 use tackboard_schema::record_batch::BatchHeader;
 use tackboard_schema::{Durability, ErrorCode, Offset, TimestampMs};
@@ -578,4 +580,84 @@ fn an_old_segment_that_comes_back_is_not_taken_for_the_logs() {
     world.restart();
     let recovered = world.recover(partition(0), &config, RestartClass::ProcessCrash);
     assert_eq!(recovered.log_end_offset, Offset(bases[2]));
+}
+
+#[test]
+fn the_search_behind_damage_goes_over_several_reads() {
+    let config = LogConfig::default();
+    let mut world = World::new(ShardConfig::default(), 12);
+    let log = world.open(partition(0), config.clone(), RestartClass::Clean);
+    for index in 0..4 {
+        world.append(log, batch(&[&vec![index; 1_000_000]], None, 1));
+    }
+    world.step(Input::TurnEnd);
+    world.complete_all();
+    world.advance(200_000);
+    world.complete_all();
+    let file = &mut world
+        .folders
+        .get_mut(&partition(0))
+        .unwrap()
+        .get_mut(&0)
+        .unwrap()
+        .log;
+    // The header and the magic of the second batch.
+    file.seen[1_000_080..1_000_200].fill(0xff);
+    world.restart();
+    let recovered = world.recover(partition(0), &config, RestartClass::ProcessCrash);
+    assert_eq!(
+        recovered.damaged,
+        [DamagedRange {
+            from: Offset(1),
+            to: Offset(2)
+        }]
+    );
+    assert_eq!(recovered.log_end_offset, Offset(4));
+    let log = world.open_recovered(partition(0), config, recovered);
+    assert_eq!(offsets(&world.read_all(log, 2)), [2, 3]);
+}
+
+#[test]
+fn a_rotten_index_costs_a_scan_and_nothing_else() {
+    let config = small_segments();
+    let (mut world, _) = settled(&config, 50);
+    let folder = world.folders.get_mut(&partition(0)).unwrap();
+    for files in folder.values_mut() {
+        if let Some(index) = &mut files.index {
+            index[60] ^= 1;
+        }
+    }
+    world.restart();
+    let recovered = world.recover(partition(0), &config, RestartClass::HostCrash);
+    assert_eq!(recovered.log_end_offset, Offset(50));
+    assert!(recovered.damaged.is_empty() && recovered.scanned_bytes > 140_000);
+    // The segments are sealed anew.
+    let log = world.open_recovered(partition(0), config.clone(), recovered);
+    world.complete_all();
+    assert_eq!(
+        offsets(&world.read_all(log, 0)),
+        (0..50).collect::<Vec<_>>()
+    );
+    world.restart();
+    let again = world.recover(partition(0), &config, RestartClass::HostCrash);
+    assert!(again.scanned_bytes < 70_000);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_keeps_the_log_closed() {
+    let config = small_segments();
+    let file = SegmentFile {
+        base: SegmentBase(Offset(0)),
+        size: 8192,
+        has_index: false,
+        has_producers: false,
+    };
+    let restart = RestartClass::ProcessCrash;
+    let mut recovery = Recovery::new(partition(0), restart, None, vec![file], &config);
+    let fault = StorageFault::Io { os_error: 5 };
+    for _ in 0..2 {
+        assert!(matches!(recovery.next(), RecoveryStep::Read { .. }));
+        recovery.provide(Err(fault));
+    }
+    assert!(matches!(recovery.next(), RecoveryStep::Failed(why) if why == fault));
 }
