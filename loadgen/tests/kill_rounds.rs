@@ -3,10 +3,11 @@
 //!
 //! `TACKBOARD_KILL_ROUNDS` says how often (3 unless set).
 
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -15,6 +16,9 @@ const LOADGEN: &str = env!("CARGO_BIN_EXE_tackboard-loadgen");
 
 /// Time that a broker serves before it is killed.
 const ROUND: Duration = Duration::from_millis(1500);
+
+/// Longest time that a broker takes to start.
+const START_MAX: Duration = Duration::from_secs(20);
 
 fn rounds() -> u32 {
     std::env::var("TACKBOARD_KILL_ROUNDS").map_or(3, |text| {
@@ -91,14 +95,19 @@ impl Broker {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let is_ready =
-            lines.any(|line| line.is_ok_and(|line| line.trim_start().starts_with("ready")));
         let broker = Self(child);
-        if !is_ready {
+        let (ready, is_ready) = mpsc::channel();
+        std::thread::spawn(move || {
+            let is_it = |line: io::Result<String>| {
+                line.is_ok_and(|line| line.trim_start().starts_with("ready"))
+            };
+            let _ = ready.send(lines.any(is_it));
+            // Whatever it still prints is read, so that it never waits for a reader.
+            lines.for_each(drop);
+        });
+        if is_ready.recv_timeout(START_MAX) != Ok(true) {
             return None;
         }
-        // Whatever it still prints is read, so that it never waits for a reader.
-        std::thread::spawn(move || lines.for_each(drop));
         Some(broker)
     }
 }

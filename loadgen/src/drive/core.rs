@@ -20,7 +20,14 @@ use super::{consumer, producer};
 use crate::measure::process::thread_cpu_seconds;
 
 /// Longest time that a load core takes to start.
-const START_MAX: Duration = Duration::from_secs(10);
+const START_MAX: Duration = Duration::from_secs(2);
+
+/// How often a core that does not start is started anew.
+const START_TRIES: u32 = 5;
+
+/// How often a busy core looks at its sockets. All tasks of a load core give way by themselves, so this is seldom needed;
+/// a short time would make wrong sleeps more likely.
+const PREEMPT: Duration = Duration::from_millis(20);
 
 /// What the main thread asks a load core for.
 enum Command {
@@ -43,30 +50,17 @@ impl LoadCores {
         let (to_main, messages) = flume::unbounded();
         let (mut commands, mut handles) = (Vec::new(), Vec::new());
         for (number, &cpu) in cpus.iter().enumerate() {
-            let (sender, receiver) = inbox(4);
-            let to_main = to_main.clone();
-            let settings = CoreSettings::pinned(cpu, format!("load-{number}"));
-            let main = move |core: Core| run(number as u32, core, receiver, to_main);
-            let handle = tackboard_runtime::spawn(settings, &watchdog, main)
+            let (sender, handle) = start_core(number as u32, cpu, &watchdog, &to_main)
                 .with_context(|| format!("load core on CPU {cpu}"))?;
             commands.push(sender);
             handles.push(handle);
         }
-        drop(to_main);
-        let cores = Self {
+        Ok(Self {
             commands,
             messages,
             handles,
             _watchdog: watchdog,
-        };
-        for _ in 0..cpus.len() {
-            if cores.messages.recv_timeout(START_MAX).is_err() {
-                // A core that could not run says why when it is joined.
-                cores.stop()?;
-                bail!("a load core did not start within {} s", START_MAX.as_secs());
-            }
-        }
-        Ok(cores)
+        })
     }
 
     /// How many there are.
@@ -105,15 +99,47 @@ impl LoadCores {
     }
 }
 
+/// Starts one core and waits until it runs.
+///
+/// An executor whose thread loses its CPU at the wrong moment of its start goes to sleep before its first task ran, and
+/// nothing wakes it, for whoever would has not run either. It is left asleep, and another one started in its place.
+fn start_core(
+    number: u32,
+    cpu: usize,
+    watchdog: &Watchdog,
+    to_main: &flume::Sender<CoreMessage>,
+) -> Result<(InboxSender<Command>, CoreHandle<()>)> {
+    for _ in 0..START_TRIES {
+        let (sender, receiver) = inbox(4);
+        let (started, is_started) = flume::bounded(1);
+        let to_main = to_main.clone();
+        let settings = CoreSettings {
+            preempt: PREEMPT,
+            ..CoreSettings::pinned(cpu, format!("load-{number}"))
+        };
+        let handle = tackboard_runtime::spawn(settings, watchdog, move |core| async move {
+            let _ = started.send(());
+            run(number, core, receiver, to_main).await;
+        })?;
+        match is_started.recv_timeout(START_MAX) {
+            Ok(()) => return Ok((sender, handle)),
+            Err(flume::RecvTimeoutError::Timeout) => {}
+            // It ended, and says why when it is joined.
+            Err(flume::RecvTimeoutError::Disconnected) => handle.join()?,
+        }
+    }
+    bail!(
+        "it did not start within {} s, {START_TRIES} times",
+        START_MAX.as_secs()
+    )
+}
+
 async fn run(
     number: u32,
     core: Core,
     commands: InboxReceiver<Command>,
     to_main: flume::Sender<CoreMessage>,
 ) {
-    if to_main.send(CoreMessage::Started).is_err() {
-        return;
-    }
     while let Some(Command::Stage(order, counters)) = commands.next().await {
         let outcome = stage(number, &core, order, counters, &to_main).await;
         if to_main.send(CoreMessage::Done(Box::new(outcome))).is_err() {

@@ -124,8 +124,6 @@ pub struct CoreOutcome {
 /// What a load core sends to the main thread.
 #[derive(Debug)]
 pub enum CoreMessage {
-    /// The core runs.
-    Started,
     /// Latencies since the last snapshot; answers a request, or the end of a stage.
     Snapshot(Box<Snapshot>),
     /// The stage is over on this core.

@@ -141,7 +141,7 @@ impl<'a> Bench<'a> {
                     running -= 1;
                     take_outcome(*outcome, &mut collected);
                 }
-                Ok(CoreMessage::Started) | Err(flume::RecvTimeoutError::Timeout) => {}
+                Err(flume::RecvTimeoutError::Timeout) => {}
                 Err(flume::RecvTimeoutError::Disconnected) => {
                     bail!("a load core ended before its stage did")
                 }
