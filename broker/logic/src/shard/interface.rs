@@ -256,7 +256,7 @@ pub enum Input {
         config: Box<LogConfig>,
     },
     /// The topic's deletion is committed: waiting requests get `UNKNOWN_TOPIC_OR_PARTITION`, I/O in flight is
-    /// awaited, then [`Effect::LogDeleted`].
+    /// awaited, then [`Effect::LogDeleted`]. Behind [`Effect::Drained`] it is left to the next start.
     Delete {
         /// Which log.
         log: LogId,

@@ -175,6 +175,10 @@ impl Shard {
     }
 
     fn delete(&mut self, now: Now, id: LogId, out: &mut Effects) {
+        // Nothing is begun behind the last word; the next start finds the tombstone.
+        if self.drained {
+            return;
+        }
         let parked = self.with_log(now, out, id, |log, cx| {
             log.begin_delete(cx);
             std::mem::take(&mut log.parked)

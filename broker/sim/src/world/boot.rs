@@ -45,6 +45,7 @@ impl World {
     }
 
     fn come_up(&mut self, class: RestartClass) -> Result<(), Interrupted> {
+        self.sweep_deleted();
         let (image, old_ledgers) = self.read_ledgers()?;
         self.draw_cores();
         let live: Vec<u32> = self.live_partitions().collect();
