@@ -109,6 +109,8 @@ events! {
     SegmentDeleted = required,
     /// A topic was deleted.
     TopicDeleted = required,
+    /// A topic's settings changed.
+    Configured = required,
     /// Batches were lost that nothing promised to keep.
     LegitimateLoss = required,
     /// A ledger write.

@@ -56,6 +56,8 @@ pub struct Options {
     pub clock_jump_every: u64,
     /// Events between two deletions of a topic.
     pub delete_every: u64,
+    /// Events between two changes of a topic's settings.
+    pub configure_every: u64,
     /// Events between two rotten bits; such a run has no other reasons for damage.
     pub bit_rot_every: u64,
     /// The size of the disk.
@@ -100,6 +102,7 @@ impl Options {
             lull_every: rng.pick(&[0, 1_000, 5_000]),
             clock_jump_every: sometimes(rng, &[1_000, 5_000]),
             delete_every: sometimes(rng, &[2_000, 8_000]),
+            configure_every: sometimes(rng, &[500, 5_000]),
             bit_rot_every: if rng.one_in(8) { 2_000 } else { 0 },
             disk_bytes: rng.pick(&[3 << 20, 16 << 20, 1 << 30, 1 << 30]),
             reserve_bytes: rng.pick(&[0, 1 << 20]),
@@ -134,6 +137,16 @@ impl Options {
                 RetentionClock::Record,
             ]),
             batch_bytes_max: rng.pick(&[4_000, 100_000, 1_048_588]),
+        }
+    }
+
+    /// Other settings for a log, its durability and its largest batch aside.
+    pub fn redraw_log(&self, rng: &mut Rng, now: &LogConfig) -> LogConfig {
+        LogConfig {
+            durability: now.durability,
+            batch_bytes_max: now.batch_bytes_max,
+            segment_bytes: now.segment_bytes.max(64 << 10),
+            ..self.draw_log(rng)
         }
     }
 

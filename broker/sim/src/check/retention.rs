@@ -1,9 +1,9 @@
 //! Retention takes what is old or too much, whole segments from the front, and nothing at or above the high watermark.
 
-use tackboard_logic::shard::interface::RetentionClock;
+use tackboard_logic::shard::interface::{LogConfig, RetentionClock};
 
 use crate::disk::{Disk, FileName, FolderName};
-use crate::model::Partition;
+use crate::model::{Partition, Placed};
 
 /// Time that may lie between deciding and being seen, and between a batch and the wall clock that the log noted for it.
 const SLACK_MS: i64 = 2_000;
@@ -18,30 +18,37 @@ pub(super) fn log_start_moves(partition: &Partition, log_start: i64, wall_ms: i6
         let first = partition.holding(log_start).unwrap_or(last);
         partition.bytes_ever - first.bytes_before
     });
-    let config = &partition.config;
+    for placed in gone {
+        let mut configs = partition.former_configs.iter().chain([&partition.config]);
+        let is_due = |config: &LogConfig| due(config, placed, bytes_left, wall_ms);
+        assert!(
+            configs.any(is_due),
+            "partition {}: retention took offset {}, appended at {} ms, at {wall_ms} ms with {bytes_left} bytes left: {:?}",
+            partition.number,
+            placed.base,
+            placed.appended_ms,
+            partition.config
+        );
+    }
+}
+
+fn due(config: &LogConfig, placed: &Placed, bytes_left: u64, wall_ms: i64) -> bool {
     if config
         .retention_bytes
         .is_some_and(|bytes| bytes_left >= bytes)
     {
-        return;
+        return true;
     }
-    for placed in gone {
-        let age_ms = match config.retention_clock {
-            RetentionClock::Append => wall_ms - placed.appended_ms,
-            RetentionClock::Record => {
-                let newest = placed.batch.timestamps.iter().copied().max().unwrap_or(0);
-                wall_ms - newest.min(placed.appended_ms)
-            }
-        };
-        let due = config
-            .retention_ms
-            .is_some_and(|retention_ms| age_ms + SLACK_MS >= retention_ms);
-        assert!(
-            due,
-            "partition {}: retention took offset {} at the age of {age_ms} ms with {bytes_left} bytes left: {config:?}",
-            partition.number, placed.base
-        );
-    }
+    let age_ms = match config.retention_clock {
+        RetentionClock::Append => wall_ms - placed.appended_ms,
+        RetentionClock::Record => {
+            let newest = placed.batch.timestamps.iter().copied().max().unwrap_or(0);
+            wall_ms - newest.min(placed.appended_ms)
+        }
+    };
+    config
+        .retention_ms
+        .is_some_and(|retention_ms| age_ms + SLACK_MS >= retention_ms)
 }
 
 /// The segment at `base` is about to be deleted. Returns the offset below which files are gone then.

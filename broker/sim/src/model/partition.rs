@@ -46,6 +46,8 @@ pub struct Partition {
     pub shard_key: u64,
     /// Its settings.
     pub config: LogConfig,
+    /// Settings that it had before; retention by them may still be noticed.
+    pub former_configs: Vec<LogConfig>,
     /// The epoch of the leader, bumped at each start.
     pub leader_epoch: i32,
     /// The topic was deleted.
@@ -84,6 +86,7 @@ impl Partition {
             id,
             shard_key,
             config,
+            former_configs: Vec::new(),
             leader_epoch: 0,
             deleted: false,
             sequence: VecDeque::new(),
@@ -99,6 +102,12 @@ impl Partition {
             known_from: vec![i64::MIN],
             damaged: Vec::new(),
         }
+    }
+
+    /// The settings change.
+    pub fn configure(&mut self, config: LogConfig) {
+        let former = std::mem::replace(&mut self.config, config);
+        self.former_configs.push(former);
     }
 
     /// The longest batch that it takes: no longer than a segment.

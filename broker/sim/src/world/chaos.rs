@@ -33,6 +33,9 @@ impl World {
         if self.rng.one_in(self.options.delete_every) {
             self.replace_a_topic();
         }
+        if self.rng.one_in(self.options.configure_every) {
+            self.change_settings();
+        }
         if self.rng.one_in(self.options.bit_rot_every) {
             self.rot_a_bit();
         }
@@ -99,6 +102,22 @@ impl World {
             .is_some_and(|process| !process.shutting_down)
         {
             self.open_new_log(number);
+        }
+    }
+
+    /// A topic gets other settings. What is sent from now on meets them: inputs keep their order.
+    fn change_settings(&mut self) {
+        let Some(number) = self.pick_partition() else {
+            return;
+        };
+        let now = self.partition(number).config.clone();
+        let config = self.options.redraw_log(&mut self.rng, &now);
+        trace!(self, "partition {number} {config:?}");
+        self.see(Seen::Configured);
+        self.partition(number).configure(config.clone());
+        if let Some((core, log)) = self.serving(number) {
+            let config = Box::new(config);
+            self.post(core, Input::Configure { log, config });
         }
     }
 
