@@ -69,13 +69,13 @@ impl Log {
         snapshot.encode().into_boxed_slice()
     }
 
-    /// Asks for the files that do not exist and are not being created.
+    /// Asks for the files that do not exist and are not being created. On a full disk one may have failed and the next
+    /// succeeded, so all that is not at rest is looked at.
     pub(super) fn create_segments(&mut self, cx: &mut Context<'_>) {
         let preallocate = PREALLOCATE_STEP_BYTES_MIN.min(self.config.segment_bytes);
-        for segment in self.segments.iter_mut().rev() {
-            if segment.created {
-                break;
-            }
+        let unsealed = self.segments.iter_mut().rev();
+        let unsealed = unsealed.take_while(|segment| segment.seal != Seal::Sealed);
+        for segment in unsealed.filter(|segment| !segment.created) {
             if !std::mem::replace(&mut segment.creating, true) {
                 self.segment_work += 1;
                 segment.preallocated = preallocate;
