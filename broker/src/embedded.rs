@@ -1,5 +1,9 @@
 //! A broker inside this process: what `serve`, the load generator and tests start.
 //!
+//! Order: lock the folder → read superblock and ledgers → bind every port → clear the clean flag on the medium → start
+//! the control thread (it registers this process, which bumps the epochs of what it leads) → start the cores, which
+//! recover their logs → serve. Stopping goes the other way and ends with the clean flag.
+//!
 //! Installs no signal handler and no log subscriber, and never ends the process.
 
 use std::{
@@ -21,10 +25,10 @@ use tackboard_runtime::{
 use tackboard_schema::CoreId;
 
 use crate::{
-    boot::{Folder, FolderError},
     bridge::{CoreSender, Metrics, PartitionFault, ToControl, ToCore, Undelivered},
     config::Config,
     control::{self, ControlConfig, ControlError, ControlHandle},
+    data_folder::{Folder, FolderError},
     shard::{
         request::PeerMessage,
         run::{self, PEER_INBOX_MAX, Ready, Recovered, Seed},
@@ -138,6 +142,9 @@ pub fn start(config: Config) -> Result<Handle, StartError> {
         reserve_bytes: config.reserve_bytes,
         memory_bytes: config.memory.total_bytes,
     })?;
+    for skipped in &control.recovery.snapshots_skipped {
+        tracing::warn!(%skipped, "a metadata snapshot could not be read; the one before it and the log were used");
+    }
     let image = control.first_image.clone();
     folder.discard_tombstoned(&image)?;
     let started = StartedCores::start(StartCores {
@@ -283,7 +290,7 @@ impl StartedCores {
         let (peer_senders, peer_receivers): (Vec<_>, Vec<_>) = (0..core_count)
             .map(|_| inbox::<PeerMessage>(PEER_INBOX_MAX * core_count))
             .unzip();
-        let (ready, reports) = flume::bounded(core_count);
+        let (ready, reports) = std::sync::mpsc::channel();
         let (go, wait_for_go) = flume::bounded(core_count);
         let drained = Arc::new(AtomicUsize::new(0));
         let ledger = Arc::new(with.folder.ledger.clone());

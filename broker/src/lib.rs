@@ -1,11 +1,11 @@
 //! The Tackboard broker.
 
-pub mod boot;
 pub mod bridge;
 pub mod check;
 pub mod cli;
 pub mod config;
 pub mod control;
+pub mod data_folder;
 pub mod disk;
 #[cfg(test)]
 mod documents;

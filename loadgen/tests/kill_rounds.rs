@@ -130,7 +130,7 @@ fn kill_rounds(durability: &str) {
     let verify = Command::new(LOADGEN)
         .args(["verify", "--json", "--out", "none", "--broker", &address])
         .args(["--duration", &format!("{}ms", sending.as_millis())])
-        .args(["--durability", durability, "--rate", "20k"])
+        .args(["--durability", "topic", "--rate", "20k"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

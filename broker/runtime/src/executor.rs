@@ -1,11 +1,19 @@
 //! Starts one executor on one CPU, with the settings that were measured to carry the load.
 
-use std::{future::Future, io, sync::Arc, task::Poll, time::Duration};
+use std::{future::Future, io, pin::Pin, sync::Arc, time::Duration};
 
 use futures_lite::future::poll_fn;
-use glommio::{ExecutorJoinHandle, LocalExecutorBuilder, Placement, PoolPlacement, spawn_local};
+use glommio::{
+    ExecutorJoinHandle, Latency, LocalExecutorBuilder, Placement, PoolPlacement, Shares, Task,
+    executor, spawn_local_into,
+};
 
 use crate::watchdog::{Progress, Watchdog};
+
+/// The preempt timer while only the root task is there to run. Until that task has run once there is no waker to end a
+/// wrong sleep with, and a sleep is wrong when this timer fires before the first task ran: so it must not. The queue of
+/// the main task brings the timer of [`CoreSettings::preempt`].
+const ROOT_PREEMPT: Duration = Duration::from_secs(60);
 
 /// How one executor is placed and sized.
 #[derive(Clone, Debug)]
@@ -95,17 +103,19 @@ where
         .name(&settings.name)
         .ring_depth(settings.ring_depth)
         .io_memory(settings.io_memory_bytes)
-        .preempt_timer(settings.preempt)
+        .preempt_timer(ROOT_PREEMPT)
         .spin_before_park(settings.spin)
         // A blocking call of the executor's own pool must not compete for the pinned CPU.
         .blocking_thread_pool_placement(PoolPlacement::Unbound(1))
         .spawn(move || async move {
             progress.thread_started();
-            install_kick(&progress);
-            let result = main(Core {
+            let latency = Latency::Matters(settings.preempt);
+            let queue = executor().create_task_queue(Shares::Static(1000), latency, "main");
+            let core = Core {
                 progress: progress.clone(),
-            })
-            .await;
+            };
+            let task = spawn_local_into(main(core), queue).expect("the queue was just created");
+            let result = rooted(task, &progress).await;
             progress.retire();
             result
         })
@@ -117,14 +127,13 @@ where
     })
 }
 
-/// Leaves a waker with the watchdog. A wake from a foreign thread always queues the task and writes the eventfd of a
-/// sleeping executor, so it ends a wrong sleep; the task itself never completes.
-fn install_kick(progress: &Arc<Progress>) {
-    let progress = progress.clone();
-    spawn_local(poll_fn(move |context| {
+/// Waits for the core's main task, and leaves a waker with the watchdog. A wake from a foreign thread always queues the
+/// root task and writes the eventfd of a sleeping executor, so it ends a wrong sleep.
+async fn rooted<T>(mut task: Task<T>, progress: &Progress) -> T {
+    poll_fn(|context| {
         progress.install_waker(context.waker());
         progress.kick_arrived();
-        Poll::<()>::Pending
-    }))
-    .detach();
+        Pin::new(&mut task).poll(context)
+    })
+    .await
 }

@@ -164,7 +164,7 @@ core_metrics! {
         "The load. Compare cores: a lopsided split means clients that do not connect to the owning core, or few partitions.";
     requests_refused: Counter,
         "Requests answered with an error code.",
-        "A jump after a deployment is usually a client with wrong settings; the log names the codes.";
+        "A jump after a deployment is usually a client with wrong settings; at level debug the log names each code.";
     connections_open: Gauge,
         "Native connections open on this core now.",
         "Near `native.connections_max` new clients are refused: raise it, or look for clients that never close.";
@@ -197,7 +197,7 @@ core_metrics! {
         "A rise means that answers get lost or late: look at the network and at request timeouts.";
     produce_batches_refused: Counter,
         "Batches refused (corrupt, too large, out of order, not enough replicas, storage full).",
-        "Any rise: see the log for the code; `STORAGE_FULL` needs space, `CORRUPT_MESSAGE` a look at the client.";
+        "Any rise: at level debug the log names the code; `STORAGE_FULL` needs space, `CORRUPT_MESSAGE` a look at the client.";
     fetch_bytes: Counter,
         "Bytes of record batches sent to consumers.",
         "More than `produce_bytes` times the number of consumers: somebody reads the history.";
@@ -223,14 +223,14 @@ core_metrics! {
         "Times data was forced to the medium.",
         "With `fsync` the bound of small loads; the ratio to `produce_batches` shows how well syncs are shared.";
     disk_errors: Counter,
-        "Failed writes or syncs. Each fences its partition.",
+        "Failed operations on log segments, a full disk apart. A failed write or sync fences its partition.",
         "Any rise: read the kernel log, save the disk. Fenced partitions return after a restart, if the device works.";
     partitions: Gauge,
         "Partitions that this core owns.",
         "Near `storage.partitions_per_core_max` new topics are refused.";
     partitions_fenced: Gauge,
-        "Partitions that refuse appends after a disk error or because damage was found.",
-        "Above 0 someone must act: `tackboard topic describe` names them, the log tells why.";
+        "Partitions that refuse appends after a disk error.",
+        "Above 0 someone must act: the log names them and tells why. The third one of a core stops the broker.";
     log_bytes: Gauge,
         "Bytes of all log segments of this core's partitions.",
         "Compare with the free space; lower `log.retention.ms` or add a disk before the reserve is reached.";

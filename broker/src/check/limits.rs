@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
 
 use crate::config::Config;
 use crate::config::quantity::{approximate_size, separated, show_size};
@@ -12,9 +13,12 @@ use super::Finding;
 const LOCKED_BYTES_PER_CORE_MIN: u64 = 512 << 10;
 /// Buffers that a core registers with the kernel: its I/O arena, on each of its three rings.
 const LOCKED_BYTES_PER_CORE_GOOD: u64 = 3 * (16 << 20);
-/// Descriptors of a core beside partitions and connections: rings, listeners, ledger, sealed segments
-/// that are being read.
+/// Descriptors of a core beside partitions and connections: rings, listeners, ledger.
 const FILES_PER_CORE: u64 = 128;
+/// The active segment is open twice: plainly and with O_DSYNC. Sealed ones that are being read come on top.
+const FILES_PER_PARTITION: u64 = 2;
+/// Each half of a connection has a descriptor of its own.
+const FILES_PER_CONNECTION: u64 = 2;
 /// Descriptors of everything else.
 const FILES_OF_PROCESS: u64 = 128;
 /// Below this not even a small broker starts.
@@ -92,8 +96,8 @@ fn may_lock_without_limit() -> bool {
 
 pub(super) fn open_files(config: &Config) -> Finding {
     let per_core = FILES_PER_CORE
-        + u64::from(config.partitions_max_per_core)
-        + u64::from(config.connections_max);
+        + FILES_PER_PARTITION * u64::from(config.partitions_max_per_core)
+        + FILES_PER_CONNECTION * u64::from(config.connections_max);
     let wanted = FILES_OF_PROCESS + per_core * config.cores.len() as u64;
     judge_open_files(limit(libc::RLIMIT_NOFILE).map(|limit| limit.hard), wanted)
 }
@@ -151,8 +155,19 @@ pub fn raise_open_files() -> io::Result<()> {
 }
 
 pub(super) fn cores(config: &Config) -> Finding {
-    let quota = fs::read_to_string("/sys/fs/cgroup/cpu.max").ok();
-    judge_cores(&config.cores, quota.as_deref().and_then(parse_quota))
+    judge_cores(&config.cores, tightest_quota())
+}
+
+/// The least CPU time that this process's cgroup or one around it allows, in CPUs.
+fn tightest_quota() -> Option<f64> {
+    let own = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = own.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let root = Path::new("/sys/fs/cgroup");
+    (root.join(path).ancestors())
+        .take_while(|folder| folder.starts_with(root))
+        .filter_map(|folder| fs::read_to_string(folder.join("cpu.max")).ok())
+        .filter_map(|text| parse_quota(&text))
+        .min_by(f64::total_cmp)
 }
 
 fn judge_cores(cores: &[usize], quota: Option<f64>) -> Finding {

@@ -220,7 +220,7 @@ const ACKNOWLEDGEMENT: &[Setting] = &[
         Kind::Choice(&["fsync", "interval", "written"]),
         "\"fsync\"",
         Some("log.flush.interval.messages = 1 comes closest to fsync"),
-        "When a replica's copy counts: \"fsync\" on the medium (survives power loss), \"interval\" written with direct I/O and synced in the background, \"written\" written and never synced by the broker. All three survive a kill of the process. A request or a topic can name another; a request only a stronger one.",
+        "When a replica's copy counts: \"fsync\" on the medium (survives power loss), \"interval\" written with direct I/O and synced in the background, \"written\" written, and synced when its segment is full and at a clean stop. All three survive a kill of the process. A request or a topic can name another; a request only a stronger one.",
     ),
     setting(
         "durability.interval",
@@ -386,7 +386,7 @@ const LIMITS: &[Setting] = &[
         },
         "10000",
         Some("max.connections"),
-        "Native connections of one core. A connection beyond it is closed at once. Each needs an open file: `tackboard check` compares.",
+        "Native connections of one core. A connection beyond it is closed at once. Each needs two open files: `tackboard check` compares.",
     ),
     setting(
         "native.requests_in_flight_max",
@@ -417,7 +417,7 @@ const LIMITS: &[Setting] = &[
         },
         "1000",
         None,
-        "Partitions that one core may own; topics beyond it are refused. Each needs an open file and some memory.",
+        "Partitions that one core may own; topics beyond it are refused. Each needs at least two open files and some memory.",
     ),
 ];
 

@@ -19,8 +19,6 @@ use tackboard_logic::shard::interface::StorageFault;
 
 /// Size and alignment of every direct write and read, bytes.
 pub const BLOCK: u64 = 4096;
-/// Largest single read, bytes.
-pub const READ_MAX: usize = 1 << 20;
 
 /// What the kernel said, in logic's terms.
 pub fn fault<T>(error: &GlommioError<T>) -> StorageFault {

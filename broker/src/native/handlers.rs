@@ -118,6 +118,7 @@ fn hello(
         );
         return Err(Failure::new(ErrorCode::UnsupportedVersion, message));
     }
+    tracing::debug!(client = request.client_id().unwrap_or_default(), "hello");
     connection.take_in(0);
     let config = state.config.clone();
     let core = state.core.0;

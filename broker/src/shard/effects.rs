@@ -44,16 +44,29 @@ impl State {
                 Effect::Discard { payload: _ } => {}
                 Effect::Freeze { chunk, length } => self.chunks.freeze(chunk, length),
                 Effect::ReleaseChunk { chunk } => self.chunks.release(chunk),
-                Effect::Write { .. }
-                | Effect::Sync { .. }
+                Effect::Write {
+                    log,
+                    segment,
+                    write,
+                    chunk,
+                    at,
+                    length,
+                    file_at,
+                    synced,
+                } => self.launches.push(Launch::Write {
+                    log,
+                    segment,
+                    write,
+                    bytes: self.chunks.to_write(chunk, at, length),
+                    file_at,
+                    synced,
+                }),
+                storage @ (Effect::Sync { .. }
                 | Effect::Preallocate { .. }
                 | Effect::CreateSegment { .. }
                 | Effect::SealSegment { .. }
                 | Effect::DeleteSegment { .. }
-                | Effect::WriteLedger { .. } => {
-                    let launch = Launch::storage(effect, &mut self.chunks);
-                    self.launches.push(launch);
-                }
+                | Effect::WriteLedger { .. }) => self.launches.push(Launch::Storage(storage)),
                 Effect::AnswerProduce {
                     ticket,
                     respond,

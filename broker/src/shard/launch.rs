@@ -6,8 +6,8 @@ use glommio::io::{DmaBuffer, ReadResult};
 use tackboard_logic::{
     log::{RecordSearch, find_record, trim_read},
     shard::interface::{
-        DiskRead, Effect, Input, LedgerFile, LogId, SegmentBase, StorageFault, SyncId,
-        TimestampScan, WriteId,
+        DiskRead, Effect, Input, LedgerFile, LogId, SegmentBase, StorageFault, TimestampScan,
+        WriteId,
     },
 };
 use tackboard_schema::{ErrorCode, Offset, TimestampMs};
@@ -18,7 +18,6 @@ use super::{
     slab::Key,
 };
 use crate::disk::{
-    chunks::Chunks,
     fault_of,
     paths::SegmentPart,
     recover::remove_segment,
@@ -41,42 +40,8 @@ pub enum Launch {
         file_at: u64,
         synced: bool,
     },
-    /// Sync a segment.
-    Sync {
-        log: LogId,
-        segment: SegmentBase,
-        sync: SyncId,
-    },
-    /// Extend a segment.
-    Preallocate {
-        log: LogId,
-        segment: SegmentBase,
-        size: u64,
-    },
-    /// Create a segment.
-    CreateSegment {
-        log: LogId,
-        segment: SegmentBase,
-        preallocate: u64,
-    },
-    /// Write a segment's sidecars and cut it to its size.
-    Seal {
-        log: LogId,
-        segment: SegmentBase,
-        size: u64,
-        index: Box<[u8]>,
-        producers: Box<[u8]>,
-    },
-    /// Remove a segment.
-    DeleteSegment { log: LogId, segment: SegmentBase },
-    /// Write the ledger; these run one after another.
-    Ledger {
-        sequence: u64,
-        file: LedgerFile,
-        at: u64,
-        bytes: Box<[u8]>,
-        truncate_after: bool,
-    },
+    /// Any other effect on a log's files, as logic gave it.
+    Storage(Effect),
     /// Read batches for a fetch.
     Read {
         request: Key,
@@ -97,70 +62,13 @@ pub enum Launch {
     Trash { files: Rc<RefCell<LogFiles>> },
 }
 
-impl Launch {
-    /// The operation that a storage effect names.
-    pub(super) fn storage(effect: Effect, chunks: &mut Chunks) -> Launch {
-        match effect {
-            Effect::Write {
-                log,
-                segment,
-                write,
-                chunk,
-                at,
-                length,
-                file_at,
-                synced,
-            } => Launch::Write {
-                log,
-                segment,
-                write,
-                bytes: chunks.to_write(chunk, at, length),
-                file_at,
-                synced,
-            },
-            Effect::Sync { log, segment, sync } => Launch::Sync { log, segment, sync },
-            Effect::Preallocate { log, segment, size } => {
-                Launch::Preallocate { log, segment, size }
-            }
-            Effect::CreateSegment {
-                log,
-                segment,
-                preallocate,
-            } => Launch::CreateSegment {
-                log,
-                segment,
-                preallocate,
-            },
-            Effect::SealSegment {
-                log,
-                segment,
-                size,
-                index,
-                producers,
-            } => Launch::Seal {
-                log,
-                segment,
-                size,
-                index,
-                producers,
-            },
-            Effect::DeleteSegment { log, segment } => Launch::DeleteSegment { log, segment },
-            Effect::WriteLedger {
-                sequence,
-                file,
-                at,
-                bytes,
-                truncate_after,
-            } => Launch::Ledger {
-                sequence,
-                file,
-                at,
-                bytes,
-                truncate_after,
-            },
-            _ => unreachable!("not a storage effect"),
-        }
-    }
+/// One write of the ledger; they run one after another.
+pub struct LedgerWrite {
+    pub sequence: u64,
+    pub file: LedgerFile,
+    pub at: u64,
+    pub bytes: Box<[u8]>,
+    pub truncate_after: bool,
 }
 
 /// The log, or the segment, was removed.
@@ -180,7 +88,19 @@ impl Shard {
     pub(super) fn launch(self: &Rc<Self>, launch: Launch) {
         let shard = self.clone();
         match launch {
-            Launch::Ledger { .. } => self.queue_ledger(launch),
+            Launch::Storage(Effect::WriteLedger {
+                sequence,
+                file,
+                at,
+                bytes,
+                truncate_after,
+            }) => self.queue_ledger(LedgerWrite {
+                sequence,
+                file,
+                at,
+                bytes,
+                truncate_after,
+            }),
             Launch::Read {
                 request,
                 entry,
@@ -244,10 +164,10 @@ impl Shard {
                 Some(Input::Written {
                     log,
                     write,
-                    result: self.note(result),
+                    result: self.note(log, result),
                 })
             }
-            Launch::Sync { log, segment, sync } => {
+            Launch::Storage(Effect::Sync { log, segment, sync }) => {
                 self.metrics().disk_syncs.increment();
                 let result = match self.segment(log, segment).await {
                     Ok(file) => file.sync().await,
@@ -256,10 +176,10 @@ impl Shard {
                 Some(Input::Synced {
                     log,
                     sync,
-                    result: self.note(result),
+                    result: self.note(log, result),
                 })
             }
-            Launch::Preallocate { log, segment, size } => {
+            Launch::Storage(Effect::Preallocate { log, segment, size }) => {
                 let folder = self.files(log)?.borrow().folder().to_owned();
                 let result = match self.segment_to_write(log, segment).await {
                     Ok(file) => file.preallocate(&folder, size).await,
@@ -272,11 +192,11 @@ impl Shard {
                     result,
                 })
             }
-            Launch::CreateSegment {
+            Launch::Storage(Effect::CreateSegment {
                 log,
                 segment,
                 preallocate,
-            } => {
+            }) => {
                 let files = self.files(log)?;
                 let folder = files.borrow().folder().to_owned();
                 let created = SegmentFile::create(&folder, segment, preallocate).await;
@@ -284,16 +204,16 @@ impl Shard {
                 Some(Input::SegmentCreated {
                     log,
                     segment,
-                    result: self.note(result),
+                    result: self.note(log, result),
                 })
             }
-            Launch::Seal {
+            Launch::Storage(Effect::SealSegment {
                 log,
                 segment,
                 size,
                 index,
                 producers,
-            } => {
+            }) => {
                 let files = self.files(log)?;
                 let folder = files.borrow().folder().to_owned();
                 let result = self
@@ -306,10 +226,10 @@ impl Shard {
                 Some(Input::SegmentSealed {
                     log,
                     segment,
-                    result: self.note(result),
+                    result: self.note(log, result),
                 })
             }
-            Launch::DeleteSegment { log, segment } => {
+            Launch::Storage(Effect::DeleteSegment { log, segment }) => {
                 let files = self.files(log)?;
                 files.borrow_mut().doom(Some(segment));
                 no_opens(&files).await;
@@ -346,10 +266,16 @@ impl Shard {
         sync_folder(&folder).await
     }
 
-    fn note<T>(&self, result: Result<T, StorageFault>) -> Result<T, StorageFault> {
-        if let Err(fault) = &result {
+    /// Counts and logs a fault of the device; a full disk or a log that has gone is none.
+    fn note<T>(&self, log: LogId, result: Result<T, StorageFault>) -> Result<T, StorageFault> {
+        if let Err(fault) = &result
+            && !matches!(fault, StorageFault::NoSpace)
+            && *fault != GONE
+        {
             self.metrics().disk_errors.increment();
-            tracing::error!(%fault, "a storage operation failed");
+            let state = self.state.borrow();
+            let partition = state.opened(log).map(|opened| opened.partition.to_string());
+            tracing::error!(partition, %fault, "a storage operation failed");
         }
         result
     }
@@ -466,7 +392,7 @@ impl Shard {
             "a segment holds damaged bytes; they are not served"
         );
         Failure::new(
-            ErrorCode::KafkaStorageError,
+            ErrorCode::CorruptMessage,
             format!("the log is damaged there and is not served: {what}"),
         )
     }

@@ -43,7 +43,7 @@ use crate::{
     disk::paths::DataPaths,
     native::connection::Connection,
 };
-use launch::Launch;
+use launch::LedgerWrite;
 use slab::{Key, Slab};
 use state::State;
 
@@ -59,7 +59,7 @@ pub struct Shard {
     queues: Queues,
     connections: RefCell<Slab<Rc<Connection>>>,
     connection_count: Cell<usize>,
-    ledger_queue: RefCell<VecDeque<Launch>>,
+    ledger_queue: RefCell<VecDeque<LedgerWrite>>,
     ledger_wanted: Notify,
     tick_wanted: Notify,
     stopping: Cell<bool>,
@@ -221,9 +221,9 @@ impl Shard {
 
     // ---- ledger ---------------------------------------------------------------------------------------------------
 
-    fn queue_ledger(&self, launch: Launch) {
+    fn queue_ledger(&self, write: LedgerWrite) {
         self.progress.work_started();
-        self.ledger_queue.borrow_mut().push_back(launch);
+        self.ledger_queue.borrow_mut().push_back(write);
         self.ledger_wanted.notify();
     }
 }

@@ -27,7 +27,7 @@ use tackboard_schema::{CoreId, TimestampMs, native::HeadBuilder};
 
 use super::{
     Queues, Reads, Shard,
-    launch::{Launch, READS_IN_FLIGHT_MAX},
+    launch::{LedgerWrite, READS_IN_FLIGHT_MAX},
     request::PeerMessage,
     slab::Slab,
     state::State,
@@ -42,6 +42,8 @@ use crate::{
 
 /// Messages an inbox between two cores holds: every call that credit allows, its hurry and its answer.
 pub const PEER_INBOX_MAX: usize = 4 * super::state::CALLS_MAX;
+/// Messages of other cores that are taken in one turn.
+pub const MESSAGES_PER_TURN_MAX: usize = 256;
 /// How often deadlines are looked at while any is armed.
 pub const TICK: Duration = Duration::from_millis(10);
 /// How often a core looks after what is not urgent: retention, free space, counters, the trash.
@@ -84,7 +86,7 @@ pub struct Seed {
     /// To the control thread.
     pub control: flume::Sender<ToControl>,
     /// Says that recovery is done and the new ledger is on the medium.
-    pub ready: flume::Sender<Ready>,
+    pub ready: std::sync::mpsc::Sender<Ready>,
     /// Says that every core is.
     pub go: flume::Receiver<()>,
     /// Cores that have drained their connections, and so ask nothing of other cores any more.
@@ -366,7 +368,7 @@ async fn accept(shard: Rc<Shard>, listener: TcpListener) {
 async fn write_ledgers(shard: Rc<Shard>, files: LedgerFiles, written: Rc<Notify>) {
     loop {
         let next = shard.ledger_queue.borrow_mut().pop_front();
-        let Some(Launch::Ledger {
+        let Some(LedgerWrite {
             sequence,
             file,
             at,
@@ -392,16 +394,12 @@ async fn write_ledgers(shard: Rc<Shard>, files: LedgerFiles, written: Rc<Notify>
 async fn read_peers(shard: Rc<Shard>, inbox: InboxReceiver<PeerMessage>) {
     while let Some(first) = inbox.next().await {
         shard.enter(|state| {
-            let mut next = Some(first);
-            while let Some(message) = next {
-                match message {
-                    PeerMessage::Call { from, call, work } => state.work_for(from, call, work),
-                    PeerMessage::Hurry { from, call } => state.hurry_for(from, call),
-                    PeerMessage::Done { call, outcome } => state.call_done(call, outcome),
-                }
-                next = inbox.take();
+            state.take_message(first);
+            for message in (1..MESSAGES_PER_TURN_MAX).map_while(|_| inbox.take()) {
+                state.take_message(message);
             }
         });
+        glommio::executor().yield_if_needed().await;
     }
 }
 

@@ -213,20 +213,15 @@ impl State {
     }
 
     fn count(&self, body: &Body) {
-        let failed = match body {
-            Body::Produce { entries, .. } => {
-                entries.iter().any(|e| matches!(e.outcome, Some(Err(_))))
-            }
-            Body::Fetch { entries, .. } => {
-                entries.iter().any(|e| matches!(e.outcome, Some(Err(_))))
-            }
-            Body::ListOffsets { entries } => {
-                entries.iter().any(|e| matches!(e.outcome, Some(Err(_))))
-            }
-            Body::Describe { entries } => entries.iter().any(|e| matches!(e.outcome, Some(Err(_)))),
+        let failure = match body {
+            Body::Produce { entries, .. } => first_failure(entries),
+            Body::Fetch { entries, .. } => first_failure(entries),
+            Body::ListOffsets { entries } => first_failure(entries),
+            Body::Describe { entries } => first_failure(entries),
         };
-        if failed {
+        if let Some((topic, partition, failure)) = failure {
             self.metrics().requests_refused.increment();
+            tracing::debug!(topic, partition, code = %failure.code, message = %failure.message, "entry refused");
         }
     }
 
@@ -262,13 +257,23 @@ impl State {
     ) {
         connection.take_in(0);
         self.metrics().requests_refused.increment();
+        tracing::debug!(code = %failure.code, message = %failure.message, "request refused");
         answer::error(&mut self.heads, connection, correlation_id, failure);
     }
 
     // ---- other cores ----------------------------------------------------------------------------------------------
 
-    /// Hands a part of `request` to the core that owns it.
+    /// Hands a part of `request` to the core that owns it, or fails it when there is no credit left: the inboxes are
+    /// sized so that whatever credit allows has room.
     pub(super) fn call(&mut self, core: CoreId, request: Key, entries: Vec<u32>, work: Work) {
+        if self.calls.len() >= CALLS_MAX {
+            for entry in entries {
+                let message = format!("{CALLS_MAX} calls to other cores are unanswered");
+                let failure = Failure::new(ErrorCode::OverBudget, message);
+                self.entry_failed(request, entry, failure);
+            }
+            return;
+        }
         let is_fetch = matches!(work, Work::Fetch { .. });
         for _ in &entries {
             self.expect(request);
@@ -316,6 +321,15 @@ impl State {
         );
         let outcome = refuse_all(&work, &failure);
         self.call_done(call, outcome);
+    }
+
+    /// Takes in what another core sent.
+    pub(super) fn take_message(&mut self, message: PeerMessage) {
+        match message {
+            PeerMessage::Call { from, call, work } => self.work_for(from, call, work),
+            PeerMessage::Hurry { from, call } => self.hurry_for(from, call),
+            PeerMessage::Done { call, outcome } => self.call_done(call, outcome),
+        }
     }
 
     /// Another core has done its part.
@@ -436,8 +450,15 @@ impl State {
     }
 }
 
+fn first_failure<T>(entries: &[Entry<T>]) -> Option<(&str, i32, &Failure)> {
+    entries.iter().find_map(|entry| match &entry.outcome {
+        Some(Err(failure)) => Some((&*entry.topic, entry.partition.0, failure)),
+        _ => None,
+    })
+}
+
 fn fill<T>(
-    entries: &mut [super::request::Entry<T>],
+    entries: &mut [Entry<T>],
     indexes: &[u32],
     outcomes: impl IntoIterator<Item = Result<T, Failure>>,
 ) {

@@ -28,7 +28,10 @@ pub struct Verdict {
 impl Verdict {
     /// Whether the run shows what it must show: no fault at all, and something to say it about.
     pub fn holds(&self) -> bool {
-        self.faults.count() == 0 && self.acknowledged == self.read_back && !self.counts_are_bounds
+        self.faults.count() == 0
+            && self.acknowledged > 0
+            && self.acknowledged == self.read_back
+            && !self.counts_are_bounds
     }
 
     /// Adds the outcome of another stage.

@@ -111,11 +111,7 @@ impl Log {
             return refuse(ErrorCode::StorageFull, detail);
         }
         if self.waits_for_space {
-            let detail = RefusalDetail::StorageFull {
-                free_bytes: 0,
-                reserve_bytes: 0,
-            };
-            return refuse(ErrorCode::StorageFull, detail);
+            return refuse(ErrorCode::StorageFull, RefusalDetail::WritesWaitForSpace);
         }
         if let Some((held_bytes, bytes_max)) = cx.memory.over_hard_cap() {
             let detail = RefusalDetail::OverBudget {

@@ -10,8 +10,9 @@ use tackboard_schema::{DecodeError, DecodeErrorKind, Offset, TimestampMs};
 use super::limits::STORED_BATCH_BYTES_MAX;
 use crate::shard::interface::{DiskRead, TimestampScan};
 
-/// Most bytes that one batch may have after decompression when a record is looked for in it.
-const DECOMPRESSED_BYTES_MAX: usize = 64 << 20;
+/// Most bytes that one batch may have after decompression when a record is looked for in it. What a core spends on it
+/// is taken from everybody it serves, so a batch that swells beyond is answered by its header.
+pub const LOOK_UP_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes that should hold a batch and do not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,7 +85,9 @@ pub enum RecordSearch {
 ///
 /// # Errors
 ///
-/// If a batch that may hold it is damaged.
+/// If a batch that may hold it is damaged. A batch that is intact and whose records cannot be read is not: the broker
+/// takes batches without looking at their records, so that is what a producer sent. Such a batch is found as a whole,
+/// by its first offset and greatest timestamp.
 pub fn find_record(
     bytes: &[u8],
     scan: &TimestampScan,
@@ -132,9 +135,19 @@ fn find_in_batch(
     timestamp: TimestampMs,
 ) -> Result<Option<FoundRecord>, DecodeError> {
     let batch: BatchView<'_> = check_stored_batch(bytes, STORED_BATCH_BYTES_MAX)?.view();
+    let header = batch.header();
+    let whole = FoundRecord {
+        offset: header.base_offset.max(scan.from_offset),
+        timestamp: header.max_timestamp,
+    };
     let mut buffer = Vec::new();
-    for record in batch.records_decompressed(&mut buffer, DECOMPRESSED_BYTES_MAX)? {
-        let record = record?;
+    let Ok(records) = batch.records_decompressed(&mut buffer, LOOK_UP_BYTES_MAX) else {
+        return Ok(Some(whole));
+    };
+    for record in records {
+        let Ok(record) = record else {
+            return Ok(Some(whole));
+        };
         let counts = scan.from_offset <= record.offset && record.offset < scan.limit_offset;
         if counts && record.timestamp >= timestamp {
             return Ok(Some(FoundRecord {

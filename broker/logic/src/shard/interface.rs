@@ -589,6 +589,8 @@ pub enum RefusalDetail {
     Fenced(StorageFault),
     /// A storage fault came between append and proof: the batch may or may not be kept.
     OutcomeUnknown(StorageFault),
+    /// A write met a full disk; what was appended before waits for space.
+    WritesWaitForSpace,
     /// The data folder's file system is below its reserve.
     StorageFull {
         /// Free bytes when last asked.
@@ -667,6 +669,9 @@ impl fmt::Display for RefusalDetail {
                     "storage failed before the batch was proven ({why}); it may or may not be kept"
                 )
             }
+            Self::WritesWaitForSpace => f.write_str(
+                "a write met a full disk; nothing more is appended until there is space",
+            ),
             Self::StorageFull {
                 free_bytes,
                 reserve_bytes,

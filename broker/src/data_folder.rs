@@ -1,10 +1,12 @@
-//! From a configuration to running threads, and back.
+//! The data folder of this broker: its lock, its superblock, and what the ledgers in it prove.
 //!
-//! Order: lock the folder → read superblock and ledgers → bind every port → clear the clean flag on the medium → start
-//! the control thread (it registers this process, which bumps the epochs of what it leads) → start the cores, which
-//! recover their logs → serve. Stopping goes the other way and ends with the clean flag.
+//! Owns: which process may use the folder, how the last one ended, the number of this run. Not here: the logs themselves
+//! (`disk`, `shard`), the metadata log (`control`), the order in which a broker starts (`embedded`).
 //!
-//! Not here: signals, logging, arguments (`main`, `cli`); decisions about logs (logic).
+//! Invariants:
+//! 1. A superblock that cannot be read is never taken for a fresh folder, nor a folder with logs and without one.
+//! 2. The clean flag is gone from the medium before anything is appended, and set after everything was synced.
+//! 3. Old ledgers are removed only when those of this run are on the medium.
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
