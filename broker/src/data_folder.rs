@@ -140,6 +140,12 @@ impl Folder {
             None => (fresh(&paths, broker, boot_id)?, RestartClass::Clean),
         };
         let (ledger, old_ledgers) = read_ledgers(&paths)?;
+        if superblock.broker_epoch > 0 && old_ledgers.is_empty() {
+            tracing::warn!(
+                path = %paths.ledgers().display(),
+                "the ledgers of the last run are missing: damage at the end of a log cannot be told from a torn tail"
+            );
+        }
         Ok(Folder {
             paths,
             lock: Some(lock),
@@ -180,7 +186,9 @@ impl Folder {
                     .map_err(fault("discard", &path))?;
             }
         }
-        empty(&self.paths.trash());
+        // Thousands of folders take their time, and nobody waits for them.
+        let trash = self.paths.trash();
+        std::thread::spawn(move || empty(&trash));
         Ok(())
     }
 

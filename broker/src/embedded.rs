@@ -16,6 +16,7 @@ use std::{
 
 use tackboard_logic::{
     ledger::LedgerStart,
+    log::recovery::RestartClass,
     metadata::{ClusterId, Endpoint, Image},
     shard::interface::LedgerFile,
 };
@@ -37,6 +38,10 @@ use crate::{
 
 /// Messages that the control thread may leave with a core.
 pub const CONTROL_INBOX_MAX: usize = 4096;
+
+/// How long a port that is in use is tried again, and how often.
+const IN_USE_PATIENCE: Duration = Duration::from_secs(2);
+const IN_USE_PAUSE: Duration = Duration::from_millis(50);
 
 /// Why a broker did not start. Nothing of it runs any more.
 #[derive(Debug, thiserror::Error)]
@@ -124,6 +129,7 @@ pub fn start(config: Config) -> Result<Handle, StartError> {
     let control = control::start(ControlConfig {
         broker: config.broker_id,
         cluster_id: ClusterId(folder.cluster_id()),
+        was_clean: folder.restart == RestartClass::Clean,
         data_dir: config.data_dir.clone(),
         any_core: advertised(config.native_advertised.as_ref(), native_address),
         core_endpoints: (core_addresses.iter())
@@ -222,6 +228,23 @@ fn core_sender(sender: InboxSender<ToCore>) -> CoreSender {
     })
 }
 
+/// Reserves an address; one that is in use is tried again for [`IN_USE_PATIENCE`]. A broker that was killed holds its
+/// ports a little longer than its process lasts: until the kernel has torn its rings down.
+fn reserve(address: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
+    let begun = Instant::now();
+    loop {
+        match net::reserve(address) {
+            Err(error)
+                if error.kind() == io::ErrorKind::AddrInUse
+                    && begun.elapsed() < IN_USE_PATIENCE =>
+            {
+                std::thread::sleep(IN_USE_PAUSE);
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
 fn bind(config: &Config) -> Result<Sockets, StartError> {
     let refuse = |listener, address| {
         move |source: io::Error| StartError::Bind {
@@ -240,15 +263,14 @@ fn bind(config: &Config) -> Result<Sockets, StartError> {
             source,
         }
     };
-    let native =
-        net::reserve(config.native_bind).map_err(refuse("native.bind", config.native_bind))?;
+    let native = reserve(config.native_bind).map_err(refuse("native.bind", config.native_bind))?;
     let mut cores = Vec::new();
     for index in 0..config.cores.len() as u16 {
         let mut address = config.native_core_bind;
         if address.port() != 0 {
             address.set_port(address.port().saturating_add(index));
         }
-        cores.push(net::reserve(address).map_err(refuse("native.core_bind", address))?);
+        cores.push(reserve(address).map_err(refuse("native.core_bind", address))?);
     }
     let http = (config.http_bind)
         .map(|address| {

@@ -70,19 +70,8 @@ fn free_port() -> u16 {
 struct Broker(Child);
 
 impl Broker {
-    /// Starts it and waits until it serves. The kernel may hold the port of a broker that was just killed a moment longer,
-    /// until it has taken its rings apart.
-    fn start(data: &Path, port: u16) -> Self {
-        for _ in 0..50 {
-            if let Some(broker) = Self::try_start(data, port) {
-                return broker;
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
-        panic!("the broker did not start");
-    }
-
-    fn try_start(data: &Path, port: u16) -> Option<Self> {
+    /// Starts it, with this durability as its default, and waits until it serves.
+    fn start(data: &Path, port: u16, durability: &str) -> Self {
         let mut child = Command::new(broker_binary())
             .arg("serve")
             .arg("--data")
@@ -90,6 +79,7 @@ impl Broker {
             .args(["--set", &format!("native.bind=127.0.0.1:{port}")])
             .args(["--set", "native.core_bind=127.0.0.1:0"])
             .args(["--set", "http.bind=off"])
+            .args(["--set", &format!("durability.default={durability}")])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -105,10 +95,9 @@ impl Broker {
             // Whatever it still prints is read, so that it never waits for a reader.
             lines.for_each(drop);
         });
-        if is_ready.recv_timeout(START_MAX) != Ok(true) {
-            return None;
-        }
-        Some(broker)
+        let served = is_ready.recv_timeout(START_MAX);
+        assert_eq!(served, Ok(true), "the broker did not start");
+        broker
     }
 }
 
@@ -124,7 +113,7 @@ fn kill_rounds(durability: &str) {
     let data = folder.path().join("data");
     let port = free_port();
     let address = format!("127.0.0.1:{port}");
-    let broker = Broker::start(&data, port);
+    let broker = Broker::start(&data, port, durability);
 
     let sending = ROUND * (rounds() + 1);
     let verify = Command::new(LOADGEN)
@@ -139,7 +128,7 @@ fn kill_rounds(durability: &str) {
     for _ in 0..rounds() {
         std::thread::sleep(ROUND);
         drop(broker);
-        broker = Broker::start(&data, port);
+        broker = Broker::start(&data, port, durability);
     }
     let output = verify.wait_with_output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);

@@ -153,6 +153,7 @@ impl Options {
     /// The settings of a core.
     pub fn shard(&self, core: u16, broker_epoch: u64) -> ShardConfig {
         ShardConfig {
+            cores: 1,
             core: CoreId(core),
             append_bytes: self.append_bytes,
             tail_cache_bytes: self.tail_cache_bytes,

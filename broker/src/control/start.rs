@@ -28,6 +28,8 @@ pub struct ControlConfig {
     pub broker: BrokerId,
     /// From the superblock; drawn at random at the first start.
     pub cluster_id: ClusterId,
+    /// The last run on the folder ended cleanly: nothing in it can be torn.
+    pub was_clean: bool,
     /// The data folder, locked by the caller. The metadata goes to `meta/` in it.
     pub data_dir: PathBuf,
     /// What clients are told of the native listener on any core.
@@ -134,8 +136,12 @@ const REPORT_PATIENCE: Duration = Duration::from_secs(1);
 /// Before the thread runs; nothing then runs, and the metadata is as it was or holds the registration.
 pub fn start(config: ControlConfig) -> Result<ControlHandle, ControlError> {
     let fail = |action| move |source| ControlError::Io { action, source };
-    let (mut log, recovery) =
-        MetadataLog::open(&config.data_dir, config.cluster_id, Limits::default())?;
+    let (mut log, recovery) = MetadataLog::open_after(
+        &config.data_dir,
+        config.cluster_id,
+        Limits::default(),
+        config.was_clean,
+    )?;
     register(&mut log, &config)?;
     let first_image = log.image();
     let http_address = config

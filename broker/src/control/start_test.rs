@@ -32,6 +32,7 @@ fn stage(data_dir: &Path, core_count: usize, inbox_capacity: usize) -> Stage {
     let handle = start(ControlConfig {
         broker: BrokerId(1),
         cluster_id: ClusterId([3; 16]),
+        was_clean: false,
         data_dir: data_dir.to_owned(),
         any_core: endpoint(7400),
         core_endpoints: (0..core_count)

@@ -10,7 +10,7 @@ use super::{
     connection::{Connection, Limits, OutFrame},
     handlers,
 };
-use crate::shard::Shard;
+use crate::shard::{ReadBytes, Shard};
 
 /// Read at a time. A buffer smaller than what a client keeps in flight costs a fifth of the rate.
 pub const READ_BUFFER_BYTES: usize = 256 << 10;
@@ -49,6 +49,8 @@ enum End {
     Io(#[from] std::io::Error),
     #[error("framing lost: {0}")]
     Frame(#[from] frame::FrameError),
+    #[error("no memory left in the sockets' budget for a frame of {needed} bytes")]
+    OverBudget { needed: usize },
 }
 
 async fn read_requests(
@@ -73,6 +75,7 @@ async fn read_loop(
 ) -> Result<(), End> {
     let mut buffer = vec![0; READ_BUFFER_BYTES];
     let mut filled = 0;
+    let mut held = ReadBytes::default();
     loop {
         let mut taken = 0;
         loop {
@@ -94,7 +97,12 @@ async fn read_loop(
                     // One frame may need more than the usual buffer; `needed` is bounded by `frame_bytes_max`. The buffer
                     // grows with what has arrived, since a prefix alone costs its sender nothing.
                     let grown = needed.min(2 * filled).max(READ_BUFFER_BYTES);
+                    let extra = grown - READ_BUFFER_BYTES;
+                    if !shard.hold_read_bytes(&mut held, extra) {
+                        return Err(End::OverBudget { needed });
+                    }
                     buffer.resize(grown, 0);
+                    buffer.shrink_to(grown);
                     break;
                 }
             }

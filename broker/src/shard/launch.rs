@@ -108,7 +108,7 @@ impl Shard {
                 read,
                 fetched,
             } => self.spawn_net_detached(async move {
-                let outcome = shard.read_batches(log, &read, fetched).await;
+                let outcome = shard.read_batches(request, log, &read, fetched).await;
                 shard.enter(|state| {
                     state.entry_fetched(request, entry, outcome);
                     state.outcome_arrived(request);
@@ -329,11 +329,24 @@ impl Shard {
 
     async fn read_batches(
         &self,
+        request: Key,
         log: LogId,
         read: &DiskRead,
         mut fetched: Fetched,
     ) -> Result<Fetched, Failure> {
         let _turn = self.reads.take().await;
+        if !self.state.borrow_mut().is_wanted(request) {
+            return Ok(fetched);
+        }
+        // What is read is held until the whole request is answered and sent. To wait for room here could wait for the
+        // request itself, so one that finds none is refused and tried again by its client.
+        let Ok(permit) = self
+            .cold_bytes
+            .try_acquire_static_permit(u64::from(read.length))
+        else {
+            let message = "reads of history hold all the memory they may; try again";
+            return Err(Failure::new(ErrorCode::OverBudget, message));
+        };
         let read_bytes = self.read_all(log, read.segment, read.file_at, read.length as usize);
         let bytes = match read_bytes.await {
             Ok(bytes) => bytes,
@@ -344,9 +357,8 @@ impl Shard {
         self.metrics().disk_read_bytes.add(bytes.len() as u64);
         if !range.is_empty() {
             let slice = ReadResult::slice(&bytes, range.start, range.len());
-            fetched.pieces.push(Piece::Read(
-                slice.expect("logic trims within the bytes it was given"),
-            ));
+            let slice = slice.expect("logic trims within the bytes it was given");
+            fetched.pieces.push(Piece::Read(slice, permit));
         }
         Ok(fetched)
     }

@@ -65,7 +65,25 @@ pub struct Shard {
     stopping: Cell<bool>,
     ledger_fault: Cell<Option<tackboard_logic::shard::interface::StorageFault>>,
     reads: Reads,
+    /// Bytes that reads of history may hold until they are sent.
+    cold_bytes: Rc<Semaphore>,
+    read_bytes: Rc<Cell<usize>>,
     trash: RefCell<Vec<(std::time::Instant, PathBuf)>>,
+}
+
+/// What one connection holds of the budget for frames that are larger than the usual buffer. Given back when dropped.
+#[derive(Default)]
+pub struct ReadBytes {
+    bytes: usize,
+    account: Option<Rc<Cell<usize>>>,
+}
+
+impl Drop for ReadBytes {
+    fn drop(&mut self) {
+        if let Some(account) = &self.account {
+            account.set(account.get() - self.bytes);
+        }
+    }
 }
 
 /// Turns of reading segments.
@@ -186,6 +204,18 @@ impl Shard {
         self.connection_count.set(count);
         self.progress.set_connections(count);
         self.metrics().connections_open.set(count as u64);
+    }
+
+    /// Changes what a connection holds for a large frame to `bytes`; false when the sockets' budget has no room for it.
+    pub fn hold_read_bytes(&self, held: &mut ReadBytes, bytes: usize) -> bool {
+        let others = self.read_bytes.get() - held.bytes;
+        if bytes > held.bytes && (others + bytes) as u64 > self.config.memory.per_core.sockets {
+            return false;
+        }
+        self.read_bytes.set(others + bytes);
+        held.bytes = bytes;
+        held.account.get_or_insert_with(|| self.read_bytes.clone());
+        true
     }
 
     /// Answers a connection's parked fetches: its client has gone.

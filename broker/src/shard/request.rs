@@ -6,7 +6,10 @@
 use std::{ops::Range, rc::Rc, sync::Arc};
 
 use bytes::Bytes;
-use glommio::io::{DmaBuffer, ReadResult};
+use glommio::{
+    io::{DmaBuffer, ReadResult},
+    sync::StaticPermit,
+};
 use tackboard_logic::{
     request::gather::Gather,
     shard::interface::{LogDescription, Ticket},
@@ -91,8 +94,8 @@ impl Fetched {
 pub enum Piece {
     /// Part of a frozen append buffer.
     Chunk(Rc<DmaBuffer>, Range<usize>),
-    /// Part of what was read from a segment.
-    Read(ReadResult),
+    /// Part of what was read from a segment, with its share of the budget for reads of history.
+    Read(ReadResult, StaticPermit),
     /// Came from another core, or is the short rest behind a cut buffer.
     Owned(Bytes),
 }
@@ -102,7 +105,7 @@ impl Piece {
     pub fn bytes(&self) -> &[u8] {
         match self {
             Piece::Chunk(buffer, range) => &buffer.as_bytes()[range.clone()],
-            Piece::Read(bytes) => bytes,
+            Piece::Read(bytes, _) => bytes,
             Piece::Owned(bytes) => bytes,
         }
     }

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use glommio::{net::TcpListener, timer::sleep};
+use glommio::{net::TcpListener, sync::Semaphore, timer::sleep};
 use tackboard_logic::{
     ledger::{LedgerImage, LedgerStart},
     log::recovery::RestartClass,
@@ -267,6 +267,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         tail_cache_bytes: memory.tail_cache,
         index_bytes: memory.indexes,
         reserve_bytes: seed.config.reserve_bytes,
+        cores: seed.peers.len() as u64,
         directory_id: seed.directory_id,
         broker_epoch: seed.ledger_start.generation,
     };
@@ -321,9 +322,9 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         tick_wanted: Notify::new(),
         stopping: Cell::new(false),
         ledger_fault: Cell::new(None),
-        reads: Reads(Rc::new(glommio::sync::Semaphore::new(
-            READS_IN_FLIGHT_MAX as u64,
-        ))),
+        reads: Reads(Rc::new(Semaphore::new(READS_IN_FLIGHT_MAX as u64))),
+        cold_bytes: Rc::new(Semaphore::new(seed.config.memory.per_core.cold_reads)),
+        read_bytes: Rc::default(),
         trash: RefCell::default(),
     }
 }

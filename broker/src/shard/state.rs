@@ -163,6 +163,21 @@ impl State {
         })
     }
 
+    /// Whether anybody still waits for the answer to a request and takes what he is sent.
+    pub(super) fn is_wanted(&mut self, request: Key) -> bool {
+        match self
+            .requests
+            .get_mut(request)
+            .map(|pending| &pending.origin)
+        {
+            Some(Origin::Connection(connection)) => {
+                !connection.is_closed() && !connection.is_congested()
+            }
+            Some(Origin::Core { .. }) => true,
+            None => false,
+        }
+    }
+
     /// One more outcome is to come.
     pub(super) fn expect(&mut self, request: Key) {
         if let Some(pending) = self.requests.get_mut(request) {

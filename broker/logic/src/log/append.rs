@@ -110,6 +110,20 @@ impl Log {
             };
             return refuse(ErrorCode::StorageFull, detail);
         }
+        // Between two measurements this core counts what it appends, and takes it that the others append as much.
+        let since = cx.stats.appended_bytes - cx.admission.appended_bytes;
+        let free_bytes = cx
+            .admission
+            .free_bytes
+            .saturating_sub(since * cx.admission.cores);
+        if since > 0 && free_bytes < cx.admission.reserve_bytes {
+            let reserve_bytes = cx.admission.reserve_bytes;
+            let detail = RefusalDetail::StorageFull {
+                free_bytes,
+                reserve_bytes,
+            };
+            return refuse(ErrorCode::StorageFull, detail);
+        }
         if self.waits_for_space {
             return refuse(ErrorCode::StorageFull, RefusalDetail::WritesWaitForSpace);
         }

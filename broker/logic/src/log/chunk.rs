@@ -121,7 +121,8 @@ impl Chunks {
         } else {
             self.capacity_next
         };
-        adaptive.max(block_ceil(bytes))
+        // Halving what was learnt may leave half a block.
+        block_ceil(adaptive.max(bytes))
     }
 
     /// Learns from a chunk that is frozen because it is full.

@@ -4,14 +4,14 @@
 
 use std::ops::Range;
 
-use tackboard_schema::record_batch::{BatchHeader, BatchView, check_stored_batch};
+use tackboard_schema::record_batch::{BatchHeader, BatchView, RecordIterator, check_stored_batch};
 use tackboard_schema::{DecodeError, DecodeErrorKind, Offset, TimestampMs};
 
 use super::limits::STORED_BATCH_BYTES_MAX;
 use crate::shard::interface::{DiskRead, TimestampScan};
 
-/// Most bytes that one batch may have after decompression when a record is looked for in it. What a core spends on it
-/// is taken from everybody it serves, so a batch that swells beyond is answered by its header.
+/// Most bytes that are decompressed in one stretch when a record is looked for in it. What a core spends on it is taken
+/// from everybody it serves, so a batch that swells beyond is answered by its header.
 pub const LOOK_UP_BYTES_MAX: usize = 8 << 20;
 
 /// Bytes that should hold a batch and do not.
@@ -32,6 +32,8 @@ pub struct Damage {
 /// If the first batch to send, or one before it, is damaged. Damage behind it ends the answer before it.
 pub fn trim_read(bytes: &[u8], read: &DiskRead) -> Result<Range<usize>, Damage> {
     let mut at = 0;
+    // The base offset lies outside the checksum, so it is held against the batch before: a log has no gaps.
+    let mut expected = None;
     // Batches before the one asked for are passed over by their lengths alone.
     while at < bytes.len() {
         let header =
@@ -39,16 +41,30 @@ pub fn trim_read(bytes: &[u8], read: &DiskRead) -> Result<Range<usize>, Damage> 
         if header.next_offset() > read.fetch_offset {
             break;
         }
+        if expected.is_some_and(|expected| expected != header.base_offset) {
+            return Err(damage(read.file_at, at, misplaced(&header)));
+        }
+        expected = Some(header.next_offset());
         at = at.saturating_add(header.total_length());
     }
     let start = at.min(bytes.len());
     let mut end = start;
     while end < bytes.len() {
-        let header = match check_stored_batch(&bytes[end..], STORED_BATCH_BYTES_MAX) {
-            Ok(batch) => *batch.header(),
+        let checked = check_stored_batch(&bytes[end..], STORED_BATCH_BYTES_MAX);
+        let placed = checked.and_then(|batch| {
+            let header = *batch.header();
+            match expected {
+                Some(expected) if expected != header.base_offset => Err(misplaced(&header)),
+                None if header.base_offset > read.fetch_offset => Err(misplaced(&header)),
+                _ => Ok(header),
+            }
+        });
+        let header = match placed {
+            Ok(header) => header,
             Err(error) if end == start => return Err(damage(read.file_at, end, error)),
             Err(_) => break,
         };
+        expected = Some(header.next_offset());
         let next = end + header.total_length();
         let fits = end == start || next - start <= read.bytes_max as usize;
         if header.next_offset() > read.limit_offset || !fits {
@@ -95,6 +111,7 @@ pub fn find_record(
 ) -> Result<RecordSearch, Damage> {
     let mut at = 0;
     let mut from_offset = scan.from_offset;
+    let mut budget = LOOK_UP_BYTES_MAX;
     while at < bytes.len() {
         let header = match BatchHeader::read(&bytes[at..]) {
             Ok(header) if header.total_length() <= bytes.len() - at => header,
@@ -109,7 +126,7 @@ pub fn find_record(
         }
         let may_hold = header.max_timestamp >= timestamp && header.next_offset() > scan.from_offset;
         if may_hold {
-            let found = find_in_batch(&bytes[at..], scan, timestamp);
+            let found = find_in_batch(&bytes[at..], scan, timestamp, &mut budget);
             if let Some(found) = found.map_err(|error| damage(scan.file_at, at, error))? {
                 return Ok(RecordSearch::Found(found));
             }
@@ -133,6 +150,7 @@ fn find_in_batch(
     bytes: &[u8],
     scan: &TimestampScan,
     timestamp: TimestampMs,
+    budget: &mut usize,
 ) -> Result<Option<FoundRecord>, DecodeError> {
     let batch: BatchView<'_> = check_stored_batch(bytes, STORED_BATCH_BYTES_MAX)?.view();
     let header = batch.header();
@@ -141,22 +159,35 @@ fn find_in_batch(
         timestamp: header.max_timestamp,
     };
     let mut buffer = Vec::new();
-    let Ok(records) = batch.records_decompressed(&mut buffer, LOOK_UP_BYTES_MAX) else {
+    let Ok(mut records) = batch.records_decompressed(&mut buffer, *budget) else {
         return Ok(Some(whole));
     };
+    let found = first_record(&mut records, scan, timestamp, whole);
+    // Nothing was decompressed of a batch that is not compressed.
+    *budget = budget.saturating_sub(buffer.len());
+    Ok(found)
+}
+
+/// The first record that counts; the batch as a whole when a record cannot be read.
+fn first_record(
+    records: &mut RecordIterator<'_>,
+    scan: &TimestampScan,
+    timestamp: TimestampMs,
+    whole: FoundRecord,
+) -> Option<FoundRecord> {
     for record in records {
         let Ok(record) = record else {
-            return Ok(Some(whole));
+            return Some(whole);
         };
         let counts = scan.from_offset <= record.offset && record.offset < scan.limit_offset;
         if counts && record.timestamp >= timestamp {
-            return Ok(Some(FoundRecord {
+            return Some(FoundRecord {
                 offset: record.offset,
                 timestamp: record.timestamp,
-            }));
+            });
         }
     }
-    Ok(None)
+    None
 }
 
 fn damage(file_at: u64, at: usize, error: DecodeError) -> Damage {
@@ -164,6 +195,13 @@ fn damage(file_at: u64, at: usize, error: DecodeError) -> Damage {
         file_at: file_at + at as u64,
         error,
     }
+}
+
+fn misplaced(header: &BatchHeader) -> DecodeError {
+    DecodeError::new(DecodeErrorKind::Corrupt, "base offset", 0).with_detail(format_args!(
+        "{} does not follow the batch before",
+        header.base_offset
+    ))
 }
 
 fn cut_short(header: &BatchHeader) -> DecodeError {

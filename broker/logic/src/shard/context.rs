@@ -12,6 +12,14 @@ pub struct Admission {
     pub shutting_down: bool,
     /// Free and reserved bytes, while the file system is too full.
     pub full: Option<(u64, u64)>,
+    /// Free bytes when last asked; everything until then.
+    pub free_bytes: u64,
+    /// Free bytes to keep.
+    pub reserve_bytes: u64,
+    /// Cores that append to the same file system.
+    pub cores: u64,
+    /// What this core had appended when the free bytes were asked for.
+    pub appended_bytes: u64,
     /// Free bytes when last asked, per open log.
     pub free_bytes_per_log: u64,
 }

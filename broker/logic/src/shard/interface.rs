@@ -146,6 +146,8 @@ pub struct ShardConfig {
     pub index_bytes: u64,
     /// Free space of the data folder's file system below which appends are refused with `STORAGE_FULL`.
     pub reserve_bytes: u64,
+    /// Cores that append to the same file system, this one included.
+    pub cores: u64,
     /// The data folder's id, for the header of the ledger.
     pub directory_id: [u8; 16],
     /// This run's number, for the header of the ledger: greater than that of every earlier run.
@@ -160,6 +162,7 @@ impl Default for ShardConfig {
             tail_cache_bytes: 64 << 20,
             index_bytes: 16 << 20,
             reserve_bytes: 0,
+            cores: 1,
             directory_id: [0; 16],
             broker_epoch: 0,
         }

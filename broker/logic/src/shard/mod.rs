@@ -85,16 +85,19 @@ impl Shard {
             LedgerWriter::new(config.core, config.directory_id, config.broker_epoch, start);
         let mut shard = Self {
             memory: ChunkMemory::new(&config),
-            config,
             slots: Vec::new(),
             free: Vec::new(),
             plan: SyncPlan::default(),
             ledger,
             parked: ParkedFetches::default(),
             admission: Admission {
+                free_bytes: u64::MAX,
+                reserve_bytes: config.reserve_bytes,
+                cores: config.cores,
                 free_bytes_per_log: u64::MAX,
                 ..Admission::default()
             },
+            config,
             stats: ShardStats::default(),
             turn: Vec::new(),
             unrecorded: VecDeque::new(),

@@ -219,6 +219,8 @@ impl Shard {
             None => reserve,
         };
         self.admission.full = (bytes < enough).then_some((bytes, reserve));
+        self.admission.free_bytes = bytes;
+        self.admission.appended_bytes = self.stats.appended_bytes;
         self.admission.free_bytes_per_log = bytes / self.stats.open_logs.max(1);
         if self.admission.full.is_none() && bytes > 0 {
             for log in self.log_ids() {

@@ -71,10 +71,12 @@ pub(super) struct Tip {
 /// A log larger than this was not written by us.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// Reads everything, deletes what is unfinished, cuts off what is torn. None: the folder is empty.
+/// Reads everything, deletes what is unfinished, cuts off what is torn; after a clean stop nothing is, so that is
+/// damage. None: the folder is empty.
 pub(super) fn recover(
     folder: &Path,
     cluster_id: ClusterId,
+    was_clean: bool,
 ) -> Result<Option<Recovered>, MetadataLogError> {
     delete_unfinished(folder)?;
     let snapshots = numbered(folder, "snapshot-")?;
@@ -108,6 +110,12 @@ pub(super) fn recover(
         let scan = format::scan(&bytes, *base);
         match scan.tail {
             Tail::Clean => {}
+            Tail::Torn if is_newest && was_clean => {
+                return Err(damaged(
+                    path,
+                    format!("is cut short at byte {}, after a clean stop", scan.end),
+                ));
+            }
             Tail::Torn if is_newest => torn_bytes = (bytes.len() - scan.end) as u64,
             Tail::Torn => {
                 return Err(damaged(

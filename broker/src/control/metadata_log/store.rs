@@ -54,6 +54,19 @@ impl MetadataLog {
         cluster_id: ClusterId,
         limits: Limits,
     ) -> Result<(Self, RecoverySummary), MetadataLogError> {
+        Self::open_after(data_dir, cluster_id, limits, false)
+    }
+
+    /// The same, told whether the last run ended cleanly: then nothing can be torn, and what looks so is damage.
+    ///
+    /// # Errors
+    /// As [`MetadataLog::open`].
+    pub fn open_after(
+        data_dir: &Path,
+        cluster_id: ClusterId,
+        limits: Limits,
+        was_clean: bool,
+    ) -> Result<(Self, RecoverySummary), MetadataLogError> {
         let folder = data_dir.join("meta");
         io_result("create", &folder, fs::create_dir_all(&folder))?;
         io_result("sync", data_dir, sync_folder(data_dir))?;
@@ -61,7 +74,7 @@ impl MetadataLog {
             machine,
             tip,
             summary,
-        } = match recover(&folder, cluster_id)? {
+        } = match recover(&folder, cluster_id, was_clean)? {
             Some(recovered) => recovered,
             None if has_partitions(data_dir) => {
                 return Err(MetadataLogError::Missing { path: folder });
