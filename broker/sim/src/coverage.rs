@@ -77,6 +77,8 @@ events! {
     Acknowledged = required,
     /// A batch was acknowledged as synced.
     AcknowledgedFsync = required,
+    /// A log that is always synced was synced by a sync of its own, not by writes that prove themselves.
+    SyncOfFsyncLog = required,
     /// A batch was acknowledged as written.
     AcknowledgedWritten = required,
     /// A retry was recognised.

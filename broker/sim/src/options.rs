@@ -78,6 +78,8 @@ impl Options {
         let cores_max = rng.between(1, 4);
         let sometimes =
             |rng: &mut Rng, chances: &[u64]| if rng.one_in(3) { rng.pick(chances) } else { 0 };
+        // Beyond eight busy logs a core no longer lets each write prove itself.
+        let partitions = rng.pick(&[1, 2, 3, 4, 6, 12, 30]);
         let faults = Faults {
             write_error: sometimes(rng, &[200, 2_000, 10_000]),
             write_short: sometimes(rng, &[500, 5_000]),
@@ -90,8 +92,8 @@ impl Options {
         Self {
             cores: rng.between(1, cores_max),
             cores_max,
-            partitions: rng.pick(&[1, 2, 3, 4, 6, 12]),
-            producers: rng.between(1, 10),
+            partitions,
+            producers: rng.between(1, 10.max(2 * partitions)),
             consumers: rng.between(1, 5),
             pause_us_max: rng.pick(&[100, 1_000, 20_000]),
             faults,

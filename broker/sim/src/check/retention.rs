@@ -14,16 +14,14 @@ pub(super) fn log_start_moves(partition: &Partition, log_start: i64, wall_ms: i6
         .sequence
         .iter()
         .take_while(|placed| placed.base < log_start);
-    let bytes_left = partition.sequence.back().map_or(0, |last| {
-        let first = partition.holding(log_start).unwrap_or(last);
-        partition.bytes_ever - first.bytes_before
-    });
     for placed in gone {
+        // At least what was left when its segment went; younger ones may have gone for their age since.
+        let bytes_left = partition.bytes_ever - placed.bytes_before - placed.bytes.len() as u64;
         let mut configs = partition.former_configs.iter().chain([&partition.config]);
         let is_due = |config: &LogConfig| due(config, placed, bytes_left, wall_ms);
         assert!(
             configs.any(is_due),
-            "partition {}: retention took offset {}, appended at {} ms, at {wall_ms} ms with {bytes_left} bytes left: {:?}",
+            "partition {}: retention took offset {}, appended at {} ms, at {wall_ms} ms, the log begins at {log_start} with {bytes_left} bytes behind it: {:?}",
             partition.number,
             placed.base,
             placed.appended_ms,

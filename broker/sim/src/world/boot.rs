@@ -19,6 +19,9 @@ use crate::check;
 use crate::coverage::Event as Seen;
 use crate::disk::{FileName, FolderName};
 
+/// A log of many segments takes many steps to recover; no world is so bad that it never gets through them.
+const DEATHS_IN_A_ROW_MAX: u32 = 8;
+
 /// Coming up was cut short: the process is gone, or gave up.
 pub(super) struct Interrupted;
 
@@ -39,6 +42,7 @@ impl World {
             self.schedule(delay, Event::Boot);
             return;
         }
+        self.deaths_in_a_row = 0;
         self.last_exit = RestartClass::ProcessCrash;
         self.see(Seen::Boot);
         self.start_timers();
@@ -378,9 +382,11 @@ impl World {
     }
 
     fn die_sometimes(&mut self) -> Result<(), Interrupted> {
-        if !self.chaos || !self.rng.one_in(self.options.crash_during_boot * 10) {
+        let spared = self.deaths_in_a_row >= DEATHS_IN_A_ROW_MAX;
+        if !self.chaos || spared || !self.rng.one_in(self.options.crash_during_boot * 10) {
             return Ok(());
         }
+        self.deaths_in_a_row += 1;
         self.see(Seen::CrashDuringBoot);
         if self.rng.coin() {
             self.lose_power_of_disk();
@@ -391,7 +397,7 @@ impl World {
     fn start_timers(&mut self) {
         let incarnation = self.incarnation;
         for core in 0..self.process_mut().hosts.len() {
-            self.schedule(10_000, Event::Tick { incarnation, core });
+            self.schedule_tick(core);
             self.schedule(0, Event::FreeSpace { incarnation, core });
             self.carry_out_all(core, None);
         }

@@ -9,6 +9,8 @@ use tackboard_logic::shard::interface::{
     Effect, Input, LedgerFile, LogId, SegmentBase, StorageFault, SyncId, WriteId,
 };
 
+use tackboard_schema::Durability;
+
 use super::consuming::ReadFor;
 use super::{Event, World, trace};
 use crate::check;
@@ -139,6 +141,10 @@ impl World {
                 (vec![action], Completion::Written(log, write))
             }
             Effect::Sync { log, segment, sync } => {
+                let number = self.host(core).partitions[&log];
+                if self.partition(number).config.durability == Durability::Fsync {
+                    self.see(Seen::SyncOfFsyncLog);
+                }
                 let (folder, name) = self.segment_name(core, log, segment);
                 let action = Action::Sync {
                     folder,

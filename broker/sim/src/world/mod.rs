@@ -83,6 +83,8 @@ pub(crate) struct World {
     scheduled: u64,
     process: Option<Process>,
     incarnation: u32,
+    /// Times that coming up was cut short since it last succeeded.
+    deaths_in_a_row: u32,
     /// The worst end of a process since the last complete start.
     last_exit: RestartClass,
     producers: Vec<Producer>,
@@ -120,6 +122,7 @@ impl World {
             scheduled: 0,
             process: None,
             incarnation: 0,
+            deaths_in_a_row: 0,
             last_exit: RestartClass::Clean,
             producers: Vec::new(),
             consumers: Vec::new(),

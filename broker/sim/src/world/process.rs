@@ -32,6 +32,8 @@ pub(super) struct Host {
     pub(super) effects: Effects,
     pub(super) inbox: VecDeque<Input>,
     pub(super) turn_scheduled: bool,
+    /// When the next tick that counts is due.
+    pub(super) next_tick_us: u64,
     pub(super) chunks: Vec<Option<Chunk>>,
     pub(super) payloads: Vec<Option<Payload>>,
     pub(super) partitions: BTreeMap<LogId, u32>,
@@ -64,6 +66,7 @@ impl Host {
             effects,
             inbox: VecDeque::new(),
             turn_scheduled: false,
+            next_tick_us: u64::MAX,
             chunks: Vec::new(),
             payloads: Vec::new(),
             partitions: BTreeMap::new(),

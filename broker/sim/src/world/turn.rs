@@ -13,6 +13,9 @@ use crate::clock::Clock;
 use crate::coverage::Event as Seen;
 use crate::model::Expected;
 
+/// A core is told the time at most so often.
+const TICK_US: u64 = 10_000;
+
 /// A core whose shard has nothing to wait for is told the time once a second.
 const IDLE_TICK_US: u64 = 1_000_000;
 
@@ -47,24 +50,36 @@ impl World {
             self.look_at_a_log(core);
         }
         self.end_turn();
+        self.schedule_tick(core);
     }
 
     pub(super) fn tick(&mut self, core: usize) {
+        // An earlier one took its place.
+        if self.host(core).next_tick_us != self.clock.now_us() {
+            return;
+        }
+        self.host(core).next_tick_us = u64::MAX;
         self.give(core, Input::Tick);
-        let now_us = self.clock.now_us();
-        let due = self
-            .host(core)
-            .shard
-            .next_deadline_us()
-            .map(Clock::of_monotonic);
-        let wait = match due {
-            None => IDLE_TICK_US,
-            Some(due) => due.saturating_sub(now_us).clamp(10_000, IDLE_TICK_US),
-        };
-        let wait = wait + self.rng.below(1_000);
-        let incarnation = self.incarnation;
-        self.schedule(wait, Event::Tick { incarnation, core });
         self.end_turn();
+        self.schedule_tick(core);
+    }
+
+    /// A core is told the time when its shard waits for it, about every 10 ms at most, and else once a second.
+    pub(super) fn schedule_tick(&mut self, core: usize) {
+        if self.process.is_none() {
+            return;
+        }
+        let now_us = self.clock.now_us();
+        let due = self.host(core).shard.next_deadline_us();
+        let due = due.map_or(u64::MAX, Clock::of_monotonic);
+        let wait_us = due.saturating_sub(now_us).clamp(TICK_US, IDLE_TICK_US);
+        if now_us + wait_us + TICK_US >= self.host(core).next_tick_us {
+            return;
+        }
+        let wait_us = wait_us + self.rng.below(1_000);
+        self.host(core).next_tick_us = now_us + wait_us;
+        let incarnation = self.incarnation;
+        self.schedule(wait_us, Event::Tick { incarnation, core });
     }
 
     pub(super) fn tell_free_space(&mut self, core: usize) {
