@@ -270,6 +270,29 @@ fn a_lost_active_segment_is_damage_and_its_offsets_are_not_given_again() {
 }
 
 #[test]
+fn an_active_segment_that_lost_its_end_is_damage_and_appends_go_on_behind_the_proof() {
+    let config = small_segments();
+    for missing in [1, 100, 3100, 3101] {
+        let (mut world, _) = settled(&config, 12);
+        let folder = world.folders.get_mut(&partition(0)).unwrap();
+        let last = *folder.keys().last().unwrap();
+        let file = &mut folder.get_mut(&last).unwrap().log;
+        // The last record ends with its count of headers, a zero; reserved space follows.
+        let end = file.seen.iter().rposition(|byte| *byte != 0).unwrap() + 2;
+        file.truncate((end - missing) as u64);
+        world.restart();
+        let recovered = world.recover(partition(0), &config, RestartClass::ProcessCrash);
+        assert!(!recovered.damaged.is_empty(), "{missing} bytes");
+        assert_eq!(recovered.log_end_offset, Offset(12), "{missing} bytes");
+        let log = world.open_recovered(partition(0), config.clone(), recovered);
+        let ticket = world.append(log, batch(&[&[8; 10]], None, 0));
+        world.step(Input::TurnEnd);
+        world.complete_all();
+        assert_eq!(world.produced[&ticket].unwrap().base_offset, Offset(12));
+    }
+}
+
+#[test]
 fn producers_are_rebuilt_from_snapshots_and_batches() {
     let config = small_segments();
     let (mut world, _) = settled(&config, 50);

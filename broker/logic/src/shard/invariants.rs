@@ -1,4 +1,4 @@
-//! What must hold after every step, numbered as in the design of the storage.
+//! What must hold after every step, numbered S1 to S10.
 //!
 //! - **S1** log start ≤ high watermark ≤ end; durable ≤ written ≤ appended. Within a process ends fall only through a
 //!   truncation or a fence: [`Positions`](crate::log::position::Positions) and

@@ -327,6 +327,9 @@ impl Recovery {
         let complete = next_base == Some(scan.expected);
         let damaged = !complete && scan.expected < self.proven();
         let mut found = self.scanned(&scan);
+        // The scan has jumped to the proven end, and the file ends before it: there is no tail block to go on from.
+        let file_size = self.candidates[at].file.size;
+        let cut_short = !complete && !damaged && scan.file_at > file_size;
         if complete {
             found.producers =
                 (scan.expected >= self.producers_from).then(|| self.snapshot(scan.expected));
@@ -342,6 +345,11 @@ impl Recovery {
             });
             found.next_offset = to;
             found.indexed = true;
+        } else if cut_short {
+            self.cut_tail(at, &scan);
+            found.size_bytes = file_size;
+            found.file_bytes = file_size;
+            found.indexed = true;
         } else {
             self.cut_tail(at, &scan);
             self.tail.clone_from(&scan.tail);
@@ -350,7 +358,7 @@ impl Recovery {
         self.work.push_back(FileWork::Sync { segment });
         let goes_on = found.next_offset;
         self.segments.push(found);
-        if damaged && next_base.is_none() {
+        if cut_short || (damaged && next_base.is_none()) {
             self.work.push_back(FileWork::Create {
                 segment: SegmentBase(goes_on),
             });
