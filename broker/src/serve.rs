@@ -111,8 +111,10 @@ fn log_to_stderr(logging: &Logging) {
         "trace" => tracing::Level::TRACE,
         _ => tracing::Level::INFO,
     };
+    // What the runtime warns of at start-up `check` says in words that tell what to do.
+    let filter = tracing_subscriber::EnvFilter::new(format!("{level},glommio_ng=error"));
     let builder = tracing_subscriber::fmt()
-        .with_max_level(level)
+        .with_env_filter(filter)
         .with_writer(std::io::stderr);
     // Fails only if a subscriber is set already, which the binary does nowhere else.
     let _ = match logging.format {

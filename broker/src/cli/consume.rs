@@ -15,6 +15,9 @@ use super::failure::Failure;
 use super::output::{counted, note, stdout};
 use super::topic::client_config;
 
+/// An offset from here on is likelier meant as a time in milliseconds.
+const MILLISECONDS_LIKELY: i64 = 100_000_000_000;
+
 /// Longest wait for new events before output and conditions are looked at again.
 const POLL_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -124,8 +127,15 @@ fn part(
         }
         Start::Offset(offset) => {
             if offset > end {
+                // No log is so long today, and milliseconds since 1970 have been so many since 1973.
+                let hint = match offset.0 {
+                    MILLISECONDS_LIKELY.. => {
+                        "; digits are an offset, a time is written 2013-07-04T00:00:00Z"
+                    }
+                    _ => "",
+                };
                 note(&format!(
-                    "offset {offset} of {}-{partition} is not reached yet; it ends before {end}",
+                    "offset {offset} of {}-{partition} is not reached yet; it ends before {end}{hint}",
                     arguments.topic
                 ));
             }

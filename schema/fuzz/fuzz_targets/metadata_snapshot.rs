@@ -1,0 +1,10 @@
+#![no_main]
+//! Feeds the target `metadata_snapshot`.
+
+#[allow(dead_code)]
+#[path = "../../../broker/logic/tests/fuzz_targets/mod.rs"]
+mod fuzz_targets;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    fuzz_targets::metadata_snapshot(bytes);
+});
