@@ -29,6 +29,9 @@ use crate::signals::Signals;
 /// What is granted to a shutdown beyond its deadline before the process is ended from outside of it.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
+/// Reasons to stop that wait to be acted on.
+const STOPS_MAX: usize = 4;
+
 /// Why the broker stops.
 enum Stop {
     /// SIGINT or SIGTERM.
@@ -49,7 +52,8 @@ pub fn run(arguments: &ServeArguments, signals: Signals) -> Result<ExitCode, Fai
     if let Err(error) = check::raise_open_files() {
         tracing::warn!(%error, "the limit on open files stays as it is");
     }
-    let (stop, stopped) = flume::unbounded();
+    // A signal, or the broker's own fault: the first is enough.
+    let (stop, stopped) = flume::bounded(STOPS_MAX);
     let serving = Arc::new(AtomicBool::new(false));
     wait_for_signals(signals, stop.clone(), serving.clone());
     say(&before_start(&config));
@@ -134,7 +138,7 @@ fn wait_for_signals(signals: Signals, stop: flume::Sender<Stop>, serving: Arc<At
             eprintln!("{first} while starting: the next start begins again");
             std::process::exit(1);
         }
-        let _ = stop.send(Stop::Signal(first));
+        let _ = stop.try_send(Stop::Signal(first));
         let second = signals.wait();
         eprintln!("{second} again: ending at once, the next start recovers as after a crash");
         std::process::exit(1);
@@ -154,7 +158,7 @@ fn watch(handle: &Handle, stop: flume::Sender<Stop>) {
         while let Ok(event) = events.recv() {
             match event {
                 ControlEvent::Fatal { reason } => {
-                    let _ = stop.send(Stop::Fatal(reason));
+                    let _ = stop.try_send(Stop::Fatal(reason));
                 }
                 ControlEvent::MetadataFailed { reason } => {
                     tracing::error!(%reason, "topics can be neither created nor deleted until a restart");

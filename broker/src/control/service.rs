@@ -312,7 +312,7 @@ impl<Q: MetadataQuorum> Service<Q> {
 
     fn tell(&self, event: ControlEvent) {
         // The receiver lives in the handle; once that has gone there is nobody to tell.
-        let _ = self.events.send(event);
+        let _ = self.events.try_send(event);
     }
 
     fn begin_shutdown(&mut self, shutdown: Shutdown) {

@@ -63,6 +63,9 @@ impl std::fmt::Debug for RefreshMetrics {
     }
 }
 
+/// Events that wait for whoever started the broker. More are dropped: nobody reads them, and the first tell it all.
+pub const EVENTS_MAX: usize = 16;
+
 /// What the control thread has to say to whoever started it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlEvent {
@@ -150,8 +153,9 @@ pub fn start(config: ControlConfig) -> Result<ControlHandle, ControlError> {
         .map(TcpListener::local_addr)
         .transpose();
     let http_address = http_address.map_err(fail("read the HTTP listener's address"))?;
-    let (requests, requests_receiver) = flume::unbounded();
-    let (events_sender, events) = flume::unbounded();
+    // One shutdown is asked for.
+    let (requests, requests_receiver) = flume::bounded(1);
+    let (events_sender, events) = flume::bounded(EVENTS_MAX);
     let channels = Channels {
         cores: config.cores,
         inbox: config.inbox,
