@@ -49,6 +49,7 @@ impl Log {
 
     fn drop_expired(&mut self, cx: &mut Context<'_>) {
         let from = self.doomed.len();
+        let mut by_size = false;
         loop {
             let oldest = self.segments.oldest();
             let Some(end) = oldest.end.filter(|_| oldest.seal == Seal::Sealed) else {
@@ -58,7 +59,10 @@ impl Log {
             let left = self.sync.durable().at.max(end.at).since(end.at);
             let too_large = self.config.retention_bytes.is_some_and(|max| left >= max);
             let below = end.offset <= self.high_watermark.offset;
-            if !below || !(too_large || self.is_expired(oldest, cx.now.wall)) {
+            // First by time, then by size, as Kafka does; what comes to the front by size is due by time the next time.
+            let expired = !by_size && self.is_expired(oldest, cx.now.wall);
+            by_size |= !expired;
+            if !below || !(expired || too_large) {
                 break;
             }
             self.log_start = self.log_start.max(end.offset);
