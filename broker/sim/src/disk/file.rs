@@ -248,6 +248,10 @@ impl File {
     /// The power fails. What a read sees from now on is what survived.
     pub fn lose_power(&mut self, rng: &mut Rng, coverage: &mut Coverage) {
         self.in_flight.clear();
+        if self.history.is_empty() {
+            // Both views are the same.
+            return;
+        }
         let loss = match rng.below(4) {
             0 => Loss::Nothing,
             1 => Loss::Everything,

@@ -260,7 +260,8 @@ impl World {
             return;
         }
         consumer.reads -= 1;
-        let Ok(bytes) = bytes else {
+        // The files of a deleted topic may be gone by now.
+        let Some(bytes) = bytes.ok().filter(|_| !self.partition(number).deleted) else {
             return;
         };
         match log::trim_read(&bytes, &read) {
