@@ -38,6 +38,12 @@ pub fn trim_read(bytes: &[u8], read: &DiskRead) -> Result<Range<usize>, Damage> 
     while at < bytes.len() {
         let header =
             BatchHeader::read(&bytes[at..]).map_err(|error| damage(read.file_at, at, error))?;
+        if header.base_offset > read.fetch_offset {
+            // Nothing is missing in a log, so a header that was passed over named a wrong end.
+            let what = "record batch before this one is damaged";
+            let error = DecodeError::new(DecodeErrorKind::Corrupt, what, 0);
+            return Err(damage(read.file_at, at, error));
+        }
         if header.next_offset() > read.fetch_offset {
             break;
         }
