@@ -34,11 +34,6 @@ impl Counter {
         self.add(1);
     }
 
-    /// Takes over a total that is counted elsewhere.
-    pub fn mirror(&self, total: u64) {
-        self.0.store(total, Ordering::Relaxed);
-    }
-
     /// The value now, from any thread.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
@@ -60,12 +55,6 @@ impl Gauge {
     #[inline]
     pub fn add(&self, amount: u64) {
         self.set(self.get().wrapping_add(amount));
-    }
-
-    /// Lowers the value; stops at zero, so that a miscount cannot show as 2^64.
-    #[inline]
-    pub fn subtract(&self, amount: u64) {
-        self.set(self.get().saturating_sub(amount));
     }
 
     /// The value now, from any thread.
@@ -309,13 +298,5 @@ mod tests {
         assert_eq!(read("requests"), 3);
         assert_eq!(read("watchdog_kicks"), 1);
         assert_eq!(read("disk_syncs"), 0);
-    }
-
-    #[test]
-    fn a_gauge_never_wraps_below_zero() {
-        let gauge = Gauge::default();
-        gauge.add(2);
-        gauge.subtract(5);
-        assert_eq!(gauge.get(), 0);
     }
 }

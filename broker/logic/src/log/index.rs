@@ -106,14 +106,6 @@ impl SparseIndex {
         )
     }
 
-    /// The first entry at or behind `file_at`.
-    pub fn entry_from(&self, file_at: u32) -> Option<IndexEntry> {
-        let index = self
-            .entries
-            .partition_point(|entry| entry.file_at < file_at);
-        self.entries.get(index).copied()
-    }
-
     /// Drops every entry at or behind `file_at`.
     pub fn truncate(&mut self, file_at: u32) {
         let keep = self

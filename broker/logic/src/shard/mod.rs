@@ -135,21 +135,6 @@ impl Shard {
         }
     }
 
-    /// Gives back a name whose log could not be recovered.
-    ///
-    /// # Panics
-    ///
-    /// If the log is open, or the name was not reserved.
-    pub fn release_log(&mut self, log: LogId) {
-        let place = &mut self.slots[log.slot as usize];
-        let reserved = place.generation == log.generation && place.reserved && place.log.is_none();
-        assert!(
-            reserved,
-            "only a reserved name that is not open is given back"
-        );
-        self.free_slot(log);
-    }
-
     fn free_slot(&mut self, log: LogId) {
         let place = &mut self.slots[log.slot as usize];
         place.reserved = false;
@@ -176,20 +161,9 @@ impl Shard {
         ids.into_iter()
     }
 
-    /// Runs `work` on a log with the rest of the core at hand; `None` if the log is not open.
-    fn with_log<R>(
-        &mut self,
-        now: Now,
-        out: &mut Effects,
-        id: LogId,
-        work: impl FnOnce(&mut Log, &mut Context<'_>) -> R,
-    ) -> Option<R> {
-        let place = self.slots.get_mut(id.slot as usize)?;
-        if place.generation != id.generation {
-            return None;
-        }
-        let log = place.log.as_deref_mut()?;
-        let mut cx = Context {
+    /// The logs, and beside them the rest of the core as a log sees it.
+    fn split<'a>(&'a mut self, now: Now, out: &'a mut Effects) -> (&'a mut [Slot], Context<'a>) {
+        let cx = Context {
             now,
             out,
             memory: &mut self.memory,
@@ -204,6 +178,23 @@ impl Shard {
             ledger_urgent: &mut self.ledger_urgent,
             index_bytes: &mut self.index_bytes,
         };
+        (&mut self.slots, cx)
+    }
+
+    /// Runs `work` on a log with the rest of the core at hand; `None` if the log is not open.
+    fn with_log<R>(
+        &mut self,
+        now: Now,
+        out: &mut Effects,
+        id: LogId,
+        work: impl FnOnce(&mut Log, &mut Context<'_>) -> R,
+    ) -> Option<R> {
+        let (slots, mut cx) = self.split(now, out);
+        let place = slots.get_mut(id.slot as usize)?;
+        if place.generation != id.generation {
+            return None;
+        }
+        let log = place.log.as_deref_mut()?;
         Some(work(log, &mut cx))
     }
 }

@@ -31,11 +31,6 @@ impl Shard {
         self.memory.has_append_room()
     }
 
-    /// Whether any I/O is in flight or any append waits for it: the watchdog's question. Parked fetches don't count.
-    pub fn work_in_flight(&self) -> bool {
-        !self.turn.is_empty() || !self.ledger.is_idle() || self.io_in_flight > 0
-    }
-
     /// The new ledger counts: ledgers of earlier runs that are not written again may go.
     pub fn ledger_started(&self) -> bool {
         self.ledger.is_started()

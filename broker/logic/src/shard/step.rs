@@ -143,28 +143,13 @@ impl Shard {
 
     fn open(&mut self, now: Now, open: OpenLog, out: &mut Effects) {
         let id = open.log;
-        let place = self.slots.get_mut(id.slot as usize);
-        let reserved = place.is_some_and(|place| {
-            place.reserved && place.generation == id.generation && place.log.is_none()
-        });
-        assert!(reserved, "a log is opened once, under a reserved name");
-        let mut cx = super::Context {
-            now,
-            out,
-            memory: &mut self.memory,
-            plan: &mut self.plan,
-            ledger: &mut self.ledger,
-            stats: &mut self.stats,
-            admission: self.admission,
-            last_write: &mut self.last_write,
-            io_in_flight: &mut self.io_in_flight,
-            due_us: &mut self.due_us,
-            patience_us: &mut self.patience_us,
-            ledger_urgent: &mut self.ledger_urgent,
-            index_bytes: &mut self.index_bytes,
-        };
-        let log = Log::open(open, &mut cx);
-        self.slots[id.slot as usize].log = Some(Box::new(log));
+        let (slots, mut cx) = self.split(now, out);
+        let place = slots
+            .get_mut(id.slot as usize)
+            .filter(|place| place.reserved && place.generation == id.generation)
+            .filter(|place| place.log.is_none())
+            .expect("a log is opened once, under a reserved name");
+        place.log = Some(Box::new(Log::open(open, &mut cx)));
         self.stats.open_logs += 1;
         self.settle(now, id, out);
     }

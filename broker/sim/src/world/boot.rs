@@ -213,18 +213,17 @@ impl World {
         ledger: Option<&LedgerLog>,
     ) -> Result<(), Interrupted> {
         let core = (self.partition(number).shard_key % self.options.cores) as usize;
-        let log = self.host(core).shard.reserve_log();
         let recovered = match self.recover(number, class, ledger)? {
             Ok(recovered) => recovered,
             Err(fault) => {
                 trace!(self, "partition {number} can't be recovered: {fault}");
-                self.host(core).shard.release_log(log);
                 self.process_mut().out_of_service.insert(number);
                 return Ok(());
             }
         };
         trace!(self, "partition {number} recovered: {recovered:?}");
         self.take_recovered(number, class, &recovered);
+        let log = self.host(core).shard.reserve_log();
         self.open(number, core, log, recovered);
         Ok(())
     }
