@@ -5,10 +5,13 @@ mod support;
 use std::io::Write as _;
 
 use support::{PATIENCE, Raw, batch, broker, fetched, folder, produced};
+use tackboard_logic::request::calls::{
+    FETCH_CALLS_MAX, FETCH_CALLS_PER_CONNECTION_MAX, FETCH_CALLS_RESERVED,
+};
 use tackboard_schema::{
     ErrorCode,
     frame::ApiKey,
-    native::{ErrorResponse, read_head},
+    native::{ErrorResponse, FetchResponse, read_head},
 };
 
 #[test]
@@ -102,6 +105,57 @@ fn a_fetch_waits_for_what_is_produced_later_and_blocks_nobody() {
         fetched(&second),
         vec![Ok(vec![]), Ok(vec![(0, b"late".to_vec())])]
     );
+    assert!(handle.shutdown());
+}
+
+#[test]
+fn fetches_parked_at_the_wrong_core_leave_room_for_those_of_others() {
+    let data = folder();
+    let handle = broker(data.path(), "[0, 1]", &[]);
+    let core = handle.core_addresses()[0];
+    let mut owner = Raw::connect(core);
+    owner.create_topic("t", 2);
+    // Two partitions on two cores: each fetch of both has one part at the core that was not asked.
+    let both = [("t", 0, 0), ("t", 1, 0)];
+    let greedy_count = (FETCH_CALLS_MAX - FETCH_CALLS_RESERVED) / FETCH_CALLS_PER_CONNECTION_MAX;
+    let mut greedy: Vec<_> = (0..greedy_count).map(|_| Raw::connect(core)).collect();
+    let over_budget = Err(ErrorCode::OverBudget.code());
+    for client in &mut greedy {
+        for _ in 0..FETCH_CALLS_PER_CONNECTION_MAX {
+            client.send_fetch(60_000, &both);
+        }
+        let refused = client.send_fetch(60_000, &both);
+        let answer = client.receive().expect("an answer");
+        assert_eq!(answer.id, refused, "all before it are parked");
+        let head = read_head::<FetchResponse<'_>>(&answer.head).expect("its head");
+        let texts: Vec<_> = (head.results().expect("results").iter())
+            .filter_map(|result| result.message())
+            .collect();
+        assert!(
+            matches!(texts[..], [text] if text.contains("64") && !text.contains("appended")),
+            "{texts:?}"
+        );
+        let results = fetched(&answer);
+        assert!(results.contains(&Ok(vec![])), "the core's own part");
+        assert!(results.contains(&over_budget));
+    }
+    assert_eq!(owner.fetch("t", 0, 0), Ok(vec![]));
+    assert_eq!(owner.fetch("t", 1, 0), Ok(vec![]));
+    // Two more in one connection: the first is served from what is kept, the second is not.
+    owner.send_fetch(60_000, &both);
+    let second = owner.send_fetch(60_000, &both);
+    let answer = owner.receive().expect("an answer");
+    assert_eq!(answer.id, second);
+    assert!(fetched(&answer).contains(&over_budget));
+    // What is given up is there again.
+    drop(greedy);
+    let served = (0..1_000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        owner.send_fetch(0, &both);
+        let answer = owner.receive().expect("an answer");
+        !fetched(&answer).contains(&over_budget)
+    });
+    assert!(served);
     assert!(handle.shutdown());
 }
 

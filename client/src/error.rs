@@ -310,8 +310,8 @@ mod tests {
         };
         assert_eq!(
             Error::Refused(refusal).to_string(),
-            "Produce refused by the broker at 127.0.0.1:7401 for flights-3: Free space is below the broker's reserve; \
-             nothing was appended (STORAGE_FULL); free space on the broker's disk, or lower the topic's retention"
+            "Produce refused by the broker at 127.0.0.1:7401 for flights-3: Free space is below the broker's reserve \
+             (STORAGE_FULL); free space on the broker's disk, or lower the topic's retention"
         );
     }
 

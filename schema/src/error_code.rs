@@ -85,10 +85,10 @@ error_codes! {
     InvalidRecord = 87, "INVALID_RECORD", fatal, "A record batch is intact but breaks a rule of the format.";
     ThrottlingQuotaExceeded = 89, "THROTTLING_QUOTA_EXCEEDED", retry, "The client exceeds its quota.";
     UnknownTopicId = 100, "UNKNOWN_TOPIC_ID", retry, "The broker has no topic with this id.";
-    StorageFull = 1000, "STORAGE_FULL", retry, "Free space is below the broker's reserve; nothing was appended.";
+    StorageFull = 1000, "STORAGE_FULL", retry, "Free space is below the broker's reserve.";
     WrongShard = 1001, "WRONG_SHARD", retry, "The partition belongs to another core of this broker.";
-    ShuttingDown = 1002, "SHUTTING_DOWN", retry, "The broker is shutting down; nothing was appended.";
-    OverBudget = 1003, "OVER_BUDGET", retry, "A memory budget is used up; nothing was appended.";
+    ShuttingDown = 1002, "SHUTTING_DOWN", retry, "The broker is shutting down and takes nothing on.";
+    OverBudget = 1003, "OVER_BUDGET", retry, "A budget of the broker is used up for the moment.";
 }
 
 impl ErrorCode {

@@ -6,6 +6,7 @@ use std::{
     rc::Rc,
 };
 
+use tackboard_logic::request::account::{Account, AccountLimits};
 use tackboard_runtime::{Notify, net::Shutter};
 
 use crate::shard::request::Piece;
@@ -31,84 +32,88 @@ pub struct OutFrame {
 /// A client's connection, shared by its reader, its writer and the requests it waits for. All on one core.
 pub struct Connection {
     outbox: RefCell<VecDeque<OutFrame>>,
-    outbox_bytes: Cell<usize>,
+    account: Cell<Account>,
     /// Wakes the writer.
     pub to_send: Notify,
     /// Wakes the reader when a budget has room again.
     pub room: Notify,
     closed: Cell<bool>,
-    requests_in_flight: Cell<u32>,
-    request_bytes_in_flight: Cell<u64>,
     shutter: Shutter,
     reading: Cell<bool>,
-    limits: Limits,
-}
-
-/// Budgets of one connection.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Requests that were read and not answered.
-    pub requests_in_flight_max: u32,
-    /// Bytes of their bodies.
-    pub request_bytes_in_flight_max: u64,
 }
 
 impl Connection {
     /// A connection whose socket `shutter` shuts.
-    pub fn new(shutter: Shutter, limits: Limits) -> Rc<Self> {
+    pub fn new(shutter: Shutter, limits: AccountLimits) -> Rc<Self> {
         Rc::new(Connection {
             outbox: RefCell::default(),
-            outbox_bytes: Cell::new(0),
+            account: Cell::new(Account::new(limits)),
             to_send: Notify::new(),
             room: Notify::new(),
             closed: Cell::new(false),
-            requests_in_flight: Cell::new(0),
-            request_bytes_in_flight: Cell::new(0),
             shutter,
             reading: Cell::new(true),
-            limits,
         })
+    }
+
+    fn account_for(&self, change: impl FnOnce(&mut Account)) {
+        let mut account = self.account.get();
+        change(&mut account);
+        self.account.set(account);
     }
 
     /// Counts a request that was read.
     pub fn take_in(&self, body_bytes: u64) {
-        self.requests_in_flight
-            .set(self.requests_in_flight.get() + 1);
-        self.request_bytes_in_flight
-            .set(self.request_bytes_in_flight.get() + body_bytes);
+        self.account_for(|account| account.request_read(body_bytes));
     }
 
     /// The request's body is in the log or refused: its bytes no longer count.
     pub fn release_bytes(&self, body_bytes: u64) {
-        self.request_bytes_in_flight
-            .set(self.request_bytes_in_flight.get() - body_bytes);
+        self.account_for(|account| account.body_released(body_bytes));
         self.room.notify();
     }
 
-    /// Requests were answered and the answers sent, or need none.
-    pub fn release_requests(&self, count: u32) {
-        self.requests_in_flight
-            .set(self.requests_in_flight.get() - count);
+    /// A request was completed that gets no answer.
+    pub fn release_request(&self) {
+        self.account_for(|account| account.requests_done(1));
+        self.answers_left();
+    }
+
+    /// Wakes whom fewer requests in flight may set going.
+    fn answers_left(&self) {
         self.room.notify();
         // The writer of a connection whose reader has ended goes once nothing is owed.
         self.to_send.notify();
     }
 
+    /// Counts a call to another core for a fetch.
+    pub fn fetch_call_made(&self) {
+        self.account_for(Account::fetch_call_made);
+    }
+
+    /// That core has answered.
+    pub fn fetch_call_answered(&self) {
+        self.account_for(Account::fetch_call_answered);
+    }
+
+    /// Calls to other cores that fetches of this connection hold.
+    pub fn fetch_calls(&self) -> usize {
+        self.account.get().fetch_calls()
+    }
+
     /// Whether the next request may be read.
     pub fn has_room(&self) -> bool {
-        self.requests_in_flight.get() < self.limits.requests_in_flight_max
-            && self.request_bytes_in_flight.get() < self.limits.request_bytes_in_flight_max
-            && !self.is_congested()
+        self.account.get().has_room()
     }
 
     /// Whether the client leaves so much unread that nothing more is held for it.
     pub fn is_congested(&self) -> bool {
-        self.outbox_bytes.get() >= OUTBOX_BYTES_PAUSE
+        self.account.get().is_congested()
     }
 
     /// Requests that were read and not answered.
     pub fn requests_in_flight(&self) -> u32 {
-        self.requests_in_flight.get()
+        self.account.get().requests()
     }
 
     /// Queues frames without bodies: `write` appends them to bytes that are sent as one.
@@ -122,14 +127,13 @@ impl Connection {
         last.answers += 1;
         let grown = last.head.len() - last.length;
         last.length = last.head.len();
-        self.outbox_bytes.set(self.outbox_bytes.get() + grown);
+        self.account_for(|account| account.queued(grown));
         self.to_send.notify();
     }
 
     /// Queues a frame with a body.
     pub fn send(&self, frame: OutFrame) {
-        self.outbox_bytes
-            .set(self.outbox_bytes.get() + frame.length);
+        self.account_for(|account| account.queued(frame.length));
         self.outbox.borrow_mut().push_back(frame);
         self.to_send.notify();
     }
@@ -141,8 +145,8 @@ impl Connection {
 
     /// These bytes were sent.
     pub fn sent(&self, bytes: usize, answers: u32) {
-        self.outbox_bytes.set(self.outbox_bytes.get() - bytes);
-        self.release_requests(answers);
+        self.account_for(|account| account.sent(bytes, answers));
+        self.answers_left();
     }
 
     /// Ends the connection: no more is read or sent.

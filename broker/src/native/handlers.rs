@@ -289,12 +289,15 @@ fn fetch(
                     bytes_max: entry_bytes_max,
                 },
             )),
-            Ok(Place::There(core, partition)) if state.may_call_for_fetch() => {
+            Ok(Place::There(core, partition)) => {
                 elsewhere.add(core, index, (partition, offset, entry_bytes_max));
             }
-            Ok(Place::There(..)) => failures.push((index, Failure::plain(ErrorCode::OverBudget))),
             Err(failure) => failures.push((index, failure)),
         }
+    }
+    if let Err(failure) = state.admit_fetch_calls(connection, elsewhere.len()) {
+        let refused = std::mem::take(&mut elsewhere).into_indexes();
+        failures.extend(refused.map(|index| (index, failure.clone())));
     }
     // An entry that fails is answered at once, and the others with what there is.
     let wait_ms = match failures.is_empty() {

@@ -3,11 +3,12 @@
 use std::{io::IoSlice, rc::Rc};
 
 use glommio::net::TcpStream;
+use tackboard_logic::request::account::AccountLimits;
 use tackboard_runtime::net::{Reader, Writer, split};
 use tackboard_schema::frame::{self, ApiKey, Parsed};
 
 use super::{
-    connection::{Connection, Limits, OutFrame},
+    connection::{Connection, OUTBOX_BYTES_PAUSE, OutFrame},
     handlers,
 };
 use crate::shard::{ReadBytes, Shard};
@@ -26,9 +27,10 @@ pub async fn serve(shard: Rc<Shard>, stream: TcpStream) {
             return shard.connection_closed(None);
         }
     };
-    let limits = Limits {
+    let limits = AccountLimits {
         requests_in_flight_max: shard.config.requests_in_flight_max,
         request_bytes_in_flight_max: shard.config.request_bytes_in_flight_max,
+        outbox_bytes_pause: OUTBOX_BYTES_PAUSE,
     };
     let connection = Connection::new(reader.shutter(), limits);
     let place = shard.connection_opened(&connection);

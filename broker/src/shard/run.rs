@@ -17,6 +17,7 @@ use tackboard_logic::{
     ledger::{LedgerImage, LedgerStart},
     log::recovery::RestartClass,
     metadata::Image,
+    request::calls::{CALLS_MAX, Calls},
     shard::{
         Shard as Machine,
         interface::{Effects, Input, Now, ShardConfig, ShardStats, StorageFault},
@@ -41,7 +42,7 @@ use crate::{
 };
 
 /// Messages an inbox between two cores holds: every call that credit allows, its hurry and its answer.
-pub const PEER_INBOX_MAX: usize = 4 * super::state::CALLS_MAX;
+pub const PEER_INBOX_MAX: usize = 4 * CALLS_MAX;
 /// Messages of other cores that are taken in one turn.
 pub const MESSAGES_PER_TURN_MAX: usize = 256;
 /// How often deadlines are looked at while any is armed.
@@ -284,7 +285,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         requests: Slab::default(),
         tickets: Slab::default(),
         calls: Slab::default(),
-        fetch_calls: 0,
+        call_credit: Calls::default(),
         peer_fetches: Default::default(),
         peers: seed.peers.clone(),
         launches: Vec::new(),

@@ -7,7 +7,10 @@ use std::{rc::Rc, sync::Arc, time::Instant};
 
 use tackboard_logic::{
     metadata::Command,
-    request::gather::Gathering,
+    request::{
+        calls::{CALLS_MAX, Calls},
+        gather::Gathering,
+    },
     shard::{
         Shard as Machine,
         interface::{Effects, Input, LogId, Now},
@@ -31,11 +34,6 @@ use crate::{
     disk::{chunks::Chunks, segments::LogFiles},
     native::{answer, connection::Connection},
 };
-
-/// Calls to other cores that may be unanswered at a time; beyond it appends are left in their sockets.
-pub const CALLS_MAX: usize = 8192;
-/// Of these, fetches, which may be parked for long; beyond it they are refused.
-pub const FETCH_CALLS_MAX: usize = CALLS_MAX / 2;
 
 /// A log that is open on this core.
 pub struct OpenedLog {
@@ -71,7 +69,8 @@ pub struct State {
     pub(super) requests: Slab<Pending>,
     pub(super) tickets: Slab<TicketTarget>,
     pub(super) calls: Slab<CallTarget>,
-    pub(super) fetch_calls: usize,
+    /// How many of them there are, and may be.
+    pub(super) call_credit: Calls,
     /// Fetches done for other cores: who asked, its call, our request.
     pub(super) peer_fetches: ahash::AHashMap<(CoreId, Key), Key>,
     pub(super) peers: Vec<Option<InboxSender<PeerMessage>>>,
@@ -116,12 +115,18 @@ impl State {
 
     /// Whether appends are taken in: append budget, and credit with the other cores.
     pub fn has_append_room(&self) -> bool {
-        self.machine.append_room() && self.calls.len() < CALLS_MAX
+        self.machine.append_room() && self.call_credit.has_room()
     }
 
-    /// Whether another core may be asked for what may be parked there.
-    pub fn may_call_for_fetch(&self) -> bool {
-        self.fetch_calls < FETCH_CALLS_MAX
+    /// Whether a fetch of `connection` may ask so many other cores.
+    ///
+    /// # Errors
+    /// [`ErrorCode::OverBudget`], with the budget that is used up.
+    pub fn admit_fetch_calls(&self, connection: &Connection, cores: usize) -> Result<(), Failure> {
+        let admitted = self
+            .call_credit
+            .admit_fetch(connection.fetch_calls(), cores);
+        admitted.map_err(|refusal| Failure::new(ErrorCode::OverBudget, refusal.to_string()))
     }
 
     /// One step of logic and all that follows from it. `payload` is the batch of an append.
@@ -243,7 +248,7 @@ impl State {
     fn answer(&mut self, connection: &Rc<Connection>, correlation_id: CorrelationId, body: Body) {
         let heads = &mut self.heads;
         match body {
-            Body::Produce { respond: false, .. } => connection.release_requests(1),
+            Body::Produce { respond: false, .. } => connection.release_request(),
             Body::Produce { entries, .. } => {
                 answer::produce(heads, connection, correlation_id, &entries);
             }
@@ -281,7 +286,7 @@ impl State {
     /// Hands a part of `request` to the core that owns it, or fails it when there is no credit left: the inboxes are
     /// sized so that whatever credit allows has room.
     pub(super) fn call(&mut self, core: CoreId, request: Key, entries: Vec<u32>, work: Work) {
-        if self.calls.len() >= CALLS_MAX {
+        if !self.call_credit.has_room() {
             for entry in entries {
                 let message = format!("{CALLS_MAX} calls to other cores are unanswered");
                 let failure = Failure::new(ErrorCode::OverBudget, message);
@@ -298,12 +303,23 @@ impl State {
             request,
             entries,
         });
+        self.call_credit.made(is_fetch);
         if is_fetch {
-            self.fetch_calls += 1;
+            if let Some(connection) = self.connection_of(request) {
+                connection.fetch_call_made();
+            }
             self.add_part(request, Part::There(core, call));
         }
         let from = self.core;
         self.tell(core, PeerMessage::Call { from, call, work });
+    }
+
+    /// Whose request it is, if it did not come from another core.
+    fn connection_of(&mut self, request: Key) -> Option<&Connection> {
+        match &self.requests.get_mut(request)?.origin {
+            Origin::Connection(connection) => Some(connection),
+            Origin::Core { .. } => None,
+        }
     }
 
     pub(super) fn add_part(&mut self, request: Key, part: Part) {
@@ -357,8 +373,12 @@ impl State {
         else {
             return;
         };
+        let is_fetch = matches!(outcome, WorkOutcome::Fetch(_));
+        self.call_credit.answered(is_fetch);
         if let WorkOutcome::Fetch(fetched) = &outcome {
-            self.fetch_calls -= 1;
+            if let Some(connection) = self.connection_of(request) {
+                connection.fetch_call_answered();
+            }
             let lengths = fetched
                 .iter()
                 .flatten()

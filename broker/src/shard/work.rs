@@ -462,6 +462,11 @@ impl<T> Elsewhere<T> {
         self.cores.is_empty()
     }
 
+    /// Which entries of the request they are.
+    pub fn into_indexes(self) -> impl Iterator<Item = u32> {
+        self.cores.into_iter().flat_map(|(_, indexes, _)| indexes)
+    }
+
     /// Calls each core with its entries.
     pub fn call(self, state: &mut State, request: Key, work: impl Fn(Vec<T>) -> Work) {
         for (core, indexes, entries) in self.cores {
