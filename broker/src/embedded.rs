@@ -27,9 +27,11 @@ use tackboard_schema::CoreId;
 
 use crate::{
     bridge::{CoreSender, Metrics, PartitionFault, ToControl, ToCore, Undelivered},
-    config::Config,
-    control::{self, ControlConfig, ControlError, ControlHandle},
+    check::{StorageVerdict, direct_io_remedy, judge_storage},
+    config::{Config, DirectIo},
+    control::{self, ControlConfig, ControlError, ControlHandle, StorageLabels},
     data_folder::{Folder, FolderError},
+    disk::file::Access,
     shard::{
         request::PeerMessage,
         run::{self, PEER_INBOX_MAX, Ready, Recovered, Seed},
@@ -49,6 +51,16 @@ pub enum StartError {
     /// The data folder can't be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
+    /// The data folder's file system can't be used as it is configured.
+    #[error("data folder {path}: {what}; {remedy}")]
+    Storage {
+        /// The folder.
+        path: String,
+        /// What is wrong with it.
+        what: String,
+        /// What mends it.
+        remedy: String,
+    },
     /// A port can't be had.
     #[error("{listener} {address}: {source}{hint}")]
     Bind {
@@ -73,6 +85,7 @@ pub enum StartError {
 pub struct Handle {
     config: Arc<Config>,
     folder: Folder,
+    storage: StorageVerdict,
     metrics: Metrics,
     control: Option<ControlHandle>,
     cores: Vec<CoreHandle<bool>>,
@@ -115,6 +128,7 @@ struct Sockets {
 pub fn start(config: Config) -> Result<Handle, StartError> {
     let config = Arc::new(config);
     let mut folder = Folder::open(&config.data_dir, config.broker_id)?;
+    let storage = storage(&config)?;
     let sockets = bind(&config)?;
     folder.begin_run()?;
     let metrics = Metrics::new(config.cores.len());
@@ -147,6 +161,13 @@ pub fn start(config: Config) -> Result<Handle, StartError> {
         refresh_metrics: mirror_kicks(watchdog.observer()),
         reserve_bytes: config.reserve_bytes,
         memory_bytes: config.memory.total_bytes,
+        storage: StorageLabels {
+            io: match access(&storage) {
+                Access::Direct => "direct",
+                Access::Buffered => "buffered",
+            },
+            file_system: storage.file_system,
+        },
     })?;
     for skipped in &control.recovery.snapshots_skipped {
         tracing::warn!(%skipped, "a metadata snapshot could not be read; the one before it and the log were used");
@@ -156,6 +177,7 @@ pub fn start(config: Config) -> Result<Handle, StartError> {
     let started = StartedCores::start(StartCores {
         config: &config,
         folder: &folder,
+        access: access(&storage),
         metrics: &metrics,
         watchdog: &watchdog,
         image: &image,
@@ -167,6 +189,7 @@ pub fn start(config: Config) -> Result<Handle, StartError> {
     let mut handle = Handle {
         config,
         folder,
+        storage,
         metrics,
         control: Some(control),
         cores: Vec::new(),
@@ -191,6 +214,35 @@ pub fn start(config: Config) -> Result<Handle, StartError> {
     }
     control.wait_ready().map_err(StartError::Core)?;
     Ok(handle)
+}
+
+/// What the data folder lies on. What is weaker than direct I/O must have been allowed.
+fn storage(config: &Config) -> Result<StorageVerdict, StartError> {
+    let refuse = |what, remedy| StartError::Storage {
+        path: config.data_dir.display().to_string(),
+        what,
+        remedy,
+    };
+    let verdict = judge_storage(&config.data_dir).map_err(|error| {
+        refuse(
+            error.to_string(),
+            "see whether it can be written".to_owned(),
+        )
+    })?;
+    match (verdict.reason(), config.direct_io) {
+        (Some(reason), DirectIo::Require) => {
+            let what = format!("{reason}, and storage.direct_io = \"require\"");
+            Err(refuse(what, direct_io_remedy()))
+        }
+        _ => Ok(verdict),
+    }
+}
+
+fn access(storage: &StorageVerdict) -> Access {
+    match storage.refused {
+        None => Access::Direct,
+        Some(_) => Access::Buffered,
+    }
 }
 
 /// Shows what the watchdog counts beside what the cores count.
@@ -291,6 +343,7 @@ fn bind(config: &Config) -> Result<Sockets, StartError> {
 struct StartCores<'a> {
     config: &'a Arc<Config>,
     folder: &'a Folder,
+    access: Access,
     metrics: &'a Metrics,
     watchdog: &'a Watchdog,
     image: &'a Arc<Image>,
@@ -330,6 +383,7 @@ impl StartedCores {
                 core,
                 config: with.config.clone(),
                 paths: with.folder.paths.clone(),
+                access: with.access,
                 directory_id: with.folder.directory_id(),
                 metrics: with.metrics.clone(),
                 image: with.image.clone(),
@@ -421,6 +475,11 @@ impl Handle {
     /// Its settings.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// What its data folder lies on.
+    pub fn storage(&self) -> &StorageVerdict {
+        &self.storage
     }
 
     /// How the last run on its folder ended.

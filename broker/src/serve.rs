@@ -237,19 +237,12 @@ fn before_start(config: &Config) -> String {
     let folder = std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
     let mut line = format!("tackboard {version}   broker {}\n", config.broker_id);
     let _ = write!(line, "data     {}", folder.display());
-    match check::judge_storage(&config.data_dir) {
-        Ok(StorageVerdict::Direct { file_system }) => {
-            let _ = write!(line, "   {file_system}, direct I/O");
-        }
-        Ok(StorageVerdict::Refused { .. }) => line.push_str("   buffered I/O, see the warning"),
-        Err(_) => {}
-    }
     let above = config::host::existing_ancestor(&config.data_dir);
     if let Some(Ok(space)) = above.map(|folder| file_system_space(&folder)) {
         let free = approximate_size(space.free_bytes);
         let _ = write!(
             line,
-            ", {free} free (reserve {})",
+            "   {free} free (reserve {})",
             approximate_size(config.reserve_bytes)
         );
     }
@@ -264,7 +257,11 @@ fn before_start(config: &Config) -> String {
 }
 
 fn after_start(handle: &Handle, took: Duration) -> String {
-    let mut text = format!("recovery {}\n", recovery(handle));
+    let mut text = format!(
+        "storage  {}\nrecovery {}\n",
+        storage(handle.storage()),
+        recovery(handle)
+    );
     let native = handle.native_address();
     let cores: Vec<String> = handle
         .core_addresses()
@@ -286,6 +283,14 @@ fn after_start(handle: &Handle, took: Duration) -> String {
     let _ = writeln!(text, "cluster  {}", handle.image.cluster_id);
     let _ = writeln!(text, "ready in {} ms", took.as_millis());
     text
+}
+
+/// How the data folder is written, and why not as it should be.
+fn storage(verdict: &StorageVerdict) -> String {
+    match verdict.reason() {
+        None => format!("direct, {}", verdict.file_system),
+        Some(reason) => format!("buffered ({reason})"),
+    }
 }
 
 fn recovery(handle: &Handle) -> String {

@@ -1,130 +1,15 @@
 //! The binary as people run it: exit codes, texts, signals, pipes.
 
+#[path = "support/process.rs"]
+#[allow(dead_code, reason = "each of the binaries that share it uses a part")]
+mod support;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_tackboard");
-
-/// A folder on a real disk, gone with the value.
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder for the test")
-}
-
-/// `tackboard` with arguments separated by spaces.
-fn tackboard(arguments: &str) -> Command {
-    let mut command = Command::new(BINARY);
-    command
-        .args(arguments.split_whitespace())
-        .env_remove("TACKBOARD_BROKER");
-    command
-}
-
-fn serve(data: &Path, more: &[&str]) -> Command {
-    let mut command = tackboard(
-        "serve --set native.bind=127.0.0.1:0 --set native.core_bind=127.0.0.1:0 --set http.bind=127.0.0.1:0 --set cores=[0]",
-    );
-    command
-        .arg("--set")
-        .arg("memory.total=256 MiB")
-        .arg("--data")
-        .arg(data)
-        .args(more);
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).expect("UTF-8")
-}
-
-fn stdin_and_out(mut command: Command, input: &str) -> Output {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("starts");
-    let mut stdin = child.stdin.take().expect("piped");
-    // A command that ends early closes the pipe.
-    let _ = stdin.write_all(input.as_bytes());
-    drop(stdin);
-    child.wait_with_output().expect("ends")
-}
-
-/// A broker in a process of its own; killed with the value.
-struct Broker {
-    child: Child,
-    out: BufReader<ChildStdout>,
-    /// Of the native listener.
-    address: String,
-    http: String,
-}
-
-impl Broker {
-    fn start(data: &Path) -> Self {
-        let mut child = serve(data, &[])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("starts");
-        let mut out = BufReader::new(child.stdout.take().expect("piped"));
-        let (mut address, mut http) = (String::new(), String::new());
-        let mut line = String::new();
-        while !line.starts_with("ready in ") {
-            line.clear();
-            assert!(
-                out.read_line(&mut line).expect("text") > 0,
-                "the broker ended before it was ready"
-            );
-            let mut words = line.split_whitespace();
-            match (words.next(), words.next()) {
-                (Some("native"), Some(word)) => word.clone_into(&mut address),
-                (Some("http"), Some(word)) => word.clone_into(&mut http),
-                _ => {}
-            }
-        }
-        Self {
-            child,
-            out,
-            address,
-            http,
-        }
-    }
-
-    fn command(&self, arguments: &str) -> Command {
-        let mut command = tackboard(arguments);
-        command.env("TACKBOARD_BROKER", &self.address);
-        command
-    }
-
-    fn run(&self, arguments: &str, input: &str) -> Output {
-        stdin_and_out(self.command(arguments), input)
-    }
-
-    fn ok(&self, arguments: &str, input: &str) -> String {
-        let output = self.run(arguments, input);
-        assert!(
-            output.status.success(),
-            "{arguments}: {}",
-            text(&output.stderr)
-        );
-        text(&output.stdout)
-    }
-
-    fn signal(&self, signal: i32) {
-        // SAFETY: sends a signal to our own child, which has not been waited for.
-        unsafe { libc::kill(self.child.id() as i32, signal) };
-    }
-}
-
-impl Drop for Broker {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use support::{Broker, folder, serve, tackboard, text};
 
 #[test]
 fn a_wrong_configuration_is_refused_with_all_its_faults_and_code_2() {

@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::config::{Config, DirectIo};
 
 pub use limits::raise_open_files;
-pub use storage::{StorageVerdict, judge as judge_storage};
+pub use storage::{Refused, StorageVerdict, judge as judge_storage};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -99,55 +99,40 @@ pub fn worst(findings: &[Finding]) -> Level {
 }
 
 fn storage_finding(config: &Config) -> Finding {
-    const NAME: &str = "direct I/O";
-    match judge_storage(&config.data_dir) {
-        Ok(StorageVerdict::Direct { file_system }) => Finding::ok(
+    const NAME: &str = "storage";
+    let folder = config.data_dir.display();
+    let verdict = match judge_storage(&config.data_dir) {
+        Ok(verdict) => verdict,
+        Err(error) => {
+            let remedy = format!("make the folder writable: chown \"$(id -un)\" {folder}");
+            return Finding::fault(NAME, error.to_string(), remedy);
+        }
+    };
+    match (verdict.reason(), config.direct_io) {
+        (None, _) => Finding::ok(
             NAME,
-            format!(
-                "{} is on {file_system}, which takes it",
-                config.data_dir.display()
-            ),
+            format!("direct, {folder} is on {}", verdict.file_system),
         ),
-        Ok(StorageVerdict::Refused {
-            reason,
-            has_fallback,
-        }) => refused(reason, has_fallback, config.direct_io),
-        Err(error) => Finding::fault(
+        (Some(reason), DirectIo::Prefer) => Finding::warn(
             NAME,
-            error.to_string(),
-            format!(
-                "make the folder writable: chown \"$(id -un)\" {}",
-                config.data_dir.display()
-            ),
+            format!("buffered, {folder}: {reason}; storage.direct_io = \"prefer\" goes on with it"),
+            DIRECT_REMEDY,
+        ),
+        (Some(reason), DirectIo::Require) => Finding::fault(
+            NAME,
+            format!("{folder}: {reason}; storage.direct_io = \"require\" refuses to go on"),
+            direct_io_remedy(),
         ),
     }
 }
 
-fn refused(reason: String, has_fallback: bool, wanted: DirectIo) -> Finding {
-    const NAME: &str = "direct I/O";
-    const DISK: &str = "put the data folder on a disk with ext4 or XFS: --data DIR";
-    match (wanted, has_fallback) {
-        (DirectIo::Prefer, true) => Finding::warn(
-            NAME,
-            format!(
-                "{reason}; the broker uses buffered I/O instead (storage.direct_io = \"prefer\")"
-            ),
-            DISK,
-        ),
-        (DirectIo::Prefer, false) => Finding::fault(
-            NAME,
-            format!(
-                "{reason}; buffered I/O can be used on tmpfs only, whatever storage.direct_io says"
-            ),
-            DISK,
-        ),
-        (DirectIo::Require, true) => Finding::fault(
-            NAME,
-            reason,
-            format!("{DISK}; or, for a trial, allow buffered I/O: --set storage.direct_io=prefer"),
-        ),
-        (DirectIo::Require, false) => Finding::fault(NAME, reason, DISK),
-    }
+const DIRECT_REMEDY: &str = "put the data folder on a disk with ext4 or XFS: --data DIR";
+
+/// What helps where direct I/O is required and refused.
+pub fn direct_io_remedy() -> String {
+    format!(
+        "{DIRECT_REMEDY}; or allow buffered I/O, which is slower: --set storage.direct_io=prefer"
+    )
 }
 
 /// The findings as lines for people; remedies are indented below.
@@ -222,6 +207,7 @@ mod tests {
             finding("require")
         );
         assert_eq!(finding("prefer").level, Level::Warn);
+        assert!(finding("prefer").text.starts_with("buffered"));
     }
 
     #[test]

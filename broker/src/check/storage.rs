@@ -1,4 +1,7 @@
 //! Whether the data folder takes direct I/O: by the type of its file system, then by trying.
+//!
+//! What is judged is the file system under the folder, with an aligned write as the broker makes them. A file system that
+//! lives in memory counts as refusing, whatever it takes: its files are gone with the machine.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ffi::CString;
@@ -20,19 +23,33 @@ const BLOCK_BYTES: usize = 4096;
 
 /// What to make of the file system under the data folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StorageVerdict {
-    /// It takes direct I/O.
-    Direct {
-        /// Its name, e.g. `ext4`.
-        file_system: &'static str,
-    },
-    /// It does not. Whether to go on with buffered I/O is for `storage.direct_io` to say.
-    Refused {
-        /// What was found, for people.
-        reason: String,
-        /// The runtime can use buffered I/O here. It does so on tmpfs only.
-        has_fallback: bool,
-    },
+pub struct StorageVerdict {
+    /// Its name, e.g. `ext4`.
+    pub file_system: &'static str,
+    /// Why direct I/O is not used there; `None`: it is. Whether to go on without is for `storage.direct_io` to say.
+    pub refused: Option<Refused>,
+}
+
+/// Why the broker does not use direct I/O on a file system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// Files there live in memory.
+    InMemory,
+    /// The kernel refused an aligned write past the page cache, with these words.
+    ByFileSystem(String),
+}
+
+impl StorageVerdict {
+    /// The reason against direct I/O in words; `None` where it is used.
+    pub fn reason(&self) -> Option<String> {
+        let name = self.file_system;
+        Some(match self.refused.as_ref()? {
+            Refused::InMemory => {
+                format!("{name} lives in memory: nothing there survives a restart of the machine")
+            }
+            Refused::ByFileSystem(error) => format!("direct I/O refused by {name}: {error}"),
+        })
+    }
 }
 
 /// Judges the folder, or the nearest one above it that exists.
@@ -48,35 +65,23 @@ pub fn judge(data_dir: &Path) -> io::Result<StorageVerdict> {
         )
     })?;
     let kind = file_system(&folder).map_err(|error| named("cannot look at", &folder, &error))?;
-    if kind.memory_backed {
-        let reason = format!(
-            "{} is on {}, which lives in memory: events would not survive a restart of the machine",
-            folder.display(),
-            kind.name
-        );
-        let has_fallback = kind.name == "tmpfs";
-        return Ok(StorageVerdict::Refused {
-            reason,
-            has_fallback,
-        });
+    let refused = match try_write(&folder, libc::O_DIRECT) {
+        _ if kind.memory_backed => Some(Refused::InMemory),
+        Ok(()) => None,
+        Err(Trial::Refused(error)) => Some(Refused::ByFileSystem(error.to_string())),
+        Err(Trial::Failed(error)) => return Err(named("cannot write in", &folder, &error)),
+    };
+    if refused.is_some() {
+        // The fallback must be possible: some file systems take no writes at all.
+        try_write(&folder, 0).map_err(|trial| {
+            let (Trial::Refused(error) | Trial::Failed(error)) = trial;
+            named("cannot write in", &folder, &error)
+        })?;
     }
-    match try_direct_write(&folder) {
-        Ok(()) => Ok(StorageVerdict::Direct {
-            file_system: kind.name,
-        }),
-        Err(Trial::Refused(error)) => {
-            let reason = format!(
-                "{} is on {}, which refuses direct I/O: {error}",
-                folder.display(),
-                kind.name
-            );
-            Ok(StorageVerdict::Refused {
-                reason,
-                has_fallback: false,
-            })
-        }
-        Err(Trial::Failed(error)) => Err(named("cannot write in", &folder, &error)),
-    }
+    Ok(StorageVerdict {
+        file_system: kind.name,
+        refused,
+    })
 }
 
 /// Free space against the reserve.
@@ -161,27 +166,30 @@ enum Trial {
     Failed(io::Error),
 }
 
-/// Writes one aligned block past the page cache and reads it back. The file is gone afterwards.
-fn try_direct_write(folder: &Path) -> Result<(), Trial> {
+/// Writes one aligned block and reads it back, with these flags. The file is gone afterwards.
+fn try_write(folder: &Path, flags: i32) -> Result<(), Trial> {
     let path = folder.join(format!(".tackboard-check-{}", std::process::id()));
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(true);
     // Made without direct I/O first, so that a missing permission is told apart.
     drop(options.open(&path).map_err(Trial::Failed)?);
-    let result = options
-        .custom_flags(libc::O_DIRECT)
-        .open(&path)
-        .map_err(Trial::Refused)
+    let opened = options.custom_flags(flags).open(&path);
+    let result = opened
+        .map_err(classify)
         .and_then(|file| write_and_read(&file));
     let deleted = fs::remove_file(&path).map_err(Trial::Failed);
     result.and(deleted)
 }
 
-fn write_and_read(file: &File) -> Result<(), Trial> {
-    let classify = |error: io::Error| match error.raw_os_error() {
+/// What file systems say that take no direct I/O.
+fn classify(error: io::Error) -> Trial {
+    match error.raw_os_error() {
         Some(libc::EINVAL | libc::EOPNOTSUPP) => Trial::Refused(error),
         _ => Trial::Failed(error),
-    };
+    }
+}
+
+fn write_and_read(file: &File) -> Result<(), Trial> {
     let mut block = AlignedBlock::new();
     block.bytes().fill(0x7A);
     file.write_all_at(block.bytes(), 0).map_err(classify)?;

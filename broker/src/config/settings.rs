@@ -307,7 +307,7 @@ const LOGS: &[Setting] = &[
         Kind::Choice(&["require", "prefer"]),
         "\"require\"",
         None,
-        "\"require\": the broker starts only where the file system takes direct I/O. \"prefer\": on tmpfs, which lives in memory, it goes on with buffered I/O and says so; for trials only, nothing there survives a restart of the machine.",
+        "\"require\": the broker starts only where the file system takes direct I/O. \"prefer\": elsewhere, as on some overlay and network file systems, it goes on with buffered I/O and says so at the start, in `tackboard check` and in the metric tackboard_storage_info. Durability levels keep their meaning; it is slower. On tmpfs and ramfs nothing survives a restart of the machine.",
     ),
     setting(
         "storage.reserve_bytes",

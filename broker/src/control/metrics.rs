@@ -16,7 +16,7 @@ use crate::bridge::metrics::{CORE_METRICS, MetricKind};
 use crate::bridge::{CoreMetrics, Metrics};
 use crate::config::host::{Space, file_system_space};
 
-use super::start::RefreshMetrics;
+use super::start::{RefreshMetrics, StorageLabels};
 use super::status::{Phase, Status};
 
 /// Content type of what [`render`] writes.
@@ -32,6 +32,7 @@ pub struct BrokerNumbers {
     pub(super) data_dir: PathBuf,
     pub(super) reserve_bytes: u64,
     pub(super) memory_bytes: u64,
+    pub(super) storage: StorageLabels,
     pub(super) cluster_id: ClusterId,
     pub(super) broker: BrokerId,
 }
@@ -61,6 +62,27 @@ pub struct BrokerMetric {
     pub action: &'static str,
     read: fn(&Snapshot) -> u64,
 }
+
+/// A metric whose labels are what it says; its value is always 1.
+struct InfoMetric {
+    name: &'static str,
+    help: &'static str,
+    action: &'static str,
+}
+
+/// In the order in which their labels are given when they are shown.
+const INFO_METRICS: [InfoMetric; 2] = [
+    InfoMetric {
+        name: "broker",
+        help: "Which broker this is: `version`, `cluster_id`, `broker`.",
+        action: "For orientation.",
+    },
+    InfoMetric {
+        name: "storage",
+        help: "How the data folder is written: `io` is `direct` or `buffered`; `file_system`.",
+        action: "`buffered`: direct I/O was refused and `storage.direct_io = \"prefer\"` allows to go on; move the folder to ext4 or XFS.",
+    },
+];
 
 /// Every metric of the process, all gauges, in the order in which they are shown.
 pub const BROKER_METRICS: &[BrokerMetric] = &[
@@ -150,9 +172,16 @@ impl Collector for BrokerNumbers {
             ("cluster_id", self.cluster_id.to_string()),
             ("broker", self.broker.to_string()),
         ];
-        encoder
-            .encode_descriptor("broker", "Which broker this is", None, MetricType::Info)?
-            .encode_info(&labels)?;
+        let storage = [
+            ("io", self.storage.io.to_owned()),
+            ("file_system", self.storage.file_system.to_owned()),
+        ];
+        for (metric, labels) in INFO_METRICS.iter().zip([&labels[..], &storage]) {
+            let help = metric.help.trim_end_matches('.');
+            encoder
+                .encode_descriptor(metric.name, help, None, MetricType::Info)?
+                .encode_info(&labels)?;
+        }
         let now = self.now();
         for metric in BROKER_METRICS {
             let help = metric.help.trim_end_matches('.');
@@ -207,6 +236,12 @@ pub(super) fn render(registry: &Registry) -> String {
 /// The table of all metrics in `docs/operations.md`.
 pub fn table() -> String {
     let mut out = String::from("| metric | what it counts | what it suggests |\n|---|---|---|\n");
+    for metric in INFO_METRICS {
+        out += &format!(
+            "| `tackboard_{}_info` | {} | {} |\n",
+            metric.name, metric.help, metric.action
+        );
+    }
     for metric in BROKER_METRICS {
         out += &format!(
             "| `tackboard_{}` | {} | {} |\n",

@@ -28,5 +28,6 @@ mod status;
 
 pub use metadata_log::{MetadataLogError, RecoverySummary};
 pub use start::{
-    ControlConfig, ControlError, ControlEvent, ControlHandle, RefreshMetrics, ShutdownReport, start,
+    ControlConfig, ControlError, ControlEvent, ControlHandle, RefreshMetrics, ShutdownReport,
+    StorageLabels, start,
 };

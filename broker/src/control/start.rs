@@ -52,6 +52,17 @@ pub struct ControlConfig {
     pub reserve_bytes: u64,
     /// `memory.total`, shown.
     pub memory_bytes: u64,
+    /// How the data folder is written, shown.
+    pub storage: StorageLabels,
+}
+
+/// How the files of the data folder are read and written.
+#[derive(Clone, Copy, Debug)]
+pub struct StorageLabels {
+    /// `direct` or `buffered`.
+    pub io: &'static str,
+    /// Its file system.
+    pub file_system: &'static str,
 }
 
 /// Mirrors numbers that others count (the watchdog, the allocator) into the metrics.
@@ -171,6 +182,7 @@ pub fn start(config: ControlConfig) -> Result<ControlHandle, ControlError> {
         data_dir: config.data_dir,
         reserve_bytes: config.reserve_bytes,
         memory_bytes: config.memory_bytes,
+        storage: config.storage,
         cluster_id: config.cluster_id,
         broker: config.broker,
     };

@@ -46,6 +46,10 @@ fn stage(data_dir: &Path, core_count: usize, inbox_capacity: usize) -> Stage {
         refresh_metrics: RefreshMetrics(Box::new(|_| {})),
         reserve_bytes: 1 << 20,
         memory_bytes: 1 << 30,
+        storage: StorageLabels {
+            io: "direct",
+            file_system: "ext4",
+        },
     })
     .expect("starts");
     Stage {

@@ -2,15 +2,18 @@
 
 use std::{path::Path, rc::Rc};
 
-use glommio::io::{DmaFile, OpenOptions};
+use glommio::{allocate_dma_buffer, io::OpenOptions};
 use tackboard_logic::shard::interface::{LedgerFile, StorageFault};
 
-use super::{fault, segments::sync_folder};
+use super::{
+    file::{Access, DataFile},
+    segments::sync_folder,
+};
 
 /// The two open copies of one core's ledger.
 pub struct LedgerFiles {
-    a: Rc<DmaFile>,
-    b: Rc<DmaFile>,
+    a: DataFile,
+    b: DataFile,
 }
 
 impl LedgerFiles {
@@ -18,10 +21,10 @@ impl LedgerFiles {
     ///
     /// # Errors
     /// What the kernel said.
-    pub async fn create(a: &Path, b: &Path) -> Result<LedgerFiles, StorageFault> {
+    pub async fn create(a: &Path, b: &Path, access: Access) -> Result<LedgerFiles, StorageFault> {
         let files = LedgerFiles {
-            a: Rc::new(create(a).await?),
-            b: Rc::new(create(b).await?),
+            a: create(a, access).await?,
+            b: create(b, access).await?,
         };
         sync_folder(a.parent().unwrap_or(Path::new("."))).await?;
         Ok(files)
@@ -42,35 +45,19 @@ impl LedgerFiles {
             LedgerFile::A => &self.a,
             LedgerFile::B => &self.b,
         };
-        let mut buffer = file.alloc_dma_buffer(bytes.len());
+        let mut buffer = allocate_dma_buffer(bytes.len());
         buffer.as_bytes_mut().copy_from_slice(bytes);
-        let got = file
-            .write_at(buffer, at)
-            .await
-            .map_err(|error| fault(&error))?;
-        if got != bytes.len() {
-            return Err(StorageFault::Short {
-                wanted: bytes.len() as u32,
-                got: got as u32,
-            });
-        }
+        file.write(Rc::new(buffer), at).await?;
         if cut {
-            file.truncate(at + bytes.len() as u64)
-                .await
-                .map_err(|error| fault(&error))?;
+            file.truncate(at + bytes.len() as u64).await?;
         }
-        file.fdatasync().await.map_err(|error| fault(&error))
+        file.sync().await
     }
 }
 
-async fn create(path: &Path) -> Result<DmaFile, StorageFault> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o640)
-        .dma_open(path)
-        .await
-        .map_err(|error| fault(&error))
+async fn create(path: &Path, access: Access) -> Result<DataFile, StorageFault> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(true);
+    options.mode(0o640);
+    DataFile::open(path, &options, access).await
 }

@@ -1,4 +1,4 @@
-//! Direct I/O of one core: aligned buffers, segment files, the ledger file, the recovery scan.
+//! Disk I/O of one core: aligned buffers, segment files, the ledger file, the recovery scan.
 //!
 //! Carries out what `tackboard_logic` decided and reports how it went. Not here: what to write, when to sync, what a
 //! failure means.
@@ -9,6 +9,7 @@
 //! 3. No operation is abandoned half way: each is awaited to its end by a task of its own.
 
 pub mod chunks;
+pub mod file;
 pub mod ledger;
 pub mod paths;
 pub mod recover;
@@ -17,7 +18,7 @@ pub mod segments;
 use glommio::GlommioError;
 use tackboard_logic::shard::interface::StorageFault;
 
-/// Size and alignment of every direct write and read, bytes.
+/// Size and alignment of every write and of every direct read, bytes.
 pub const BLOCK: u64 = 4096;
 
 /// What the kernel said, in logic's terms.
@@ -45,7 +46,8 @@ pub fn fault_of(error: &std::io::Error) -> StorageFault {
     }
 }
 
-/// Bytes that ordinary processes may still write to the file system that holds `path`.
+/// Bytes that ordinary processes may still write to the file system that holds `path`. One that counts no blocks at all,
+/// as ramfs, says nothing about its space, and is taken to have enough.
 ///
 /// # Errors
 /// What the kernel said.
@@ -57,6 +59,9 @@ pub fn free_bytes(path: &std::path::Path) -> std::io::Result<u64> {
         let mut filled: libc::statvfs = std::mem::zeroed();
         if libc::statvfs(path.as_ptr(), &raw mut filled) != 0 {
             return Err(std::io::Error::last_os_error());
+        }
+        if filled.f_blocks == 0 {
+            return Ok(u64::MAX);
         }
         Ok(filled.f_bavail.saturating_mul(filled.f_frsize))
     }

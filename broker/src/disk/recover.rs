@@ -15,6 +15,7 @@ use tackboard_schema::TopicPartition;
 
 use super::{
     fault_of,
+    file::Access,
     paths::{SegmentPart, parse_segment_name, segment_path},
     segments::{LogFiles, SegmentFile, sync_folder},
 };
@@ -39,11 +40,12 @@ pub async fn recover(
     partition: TopicPartition,
     known: Known<'_>,
     config: &LogConfig,
+    access: Access,
 ) -> Result<(LogFiles, Box<RecoveredLog>), StorageFault> {
     let listed = list_on_pool(folder.clone()).await?;
     let newest = listed.last().map(|segment| segment.base);
     let mut recovery = Recovery::new(partition, known.restart, known.ledger, listed, config);
-    let mut files = LogFiles::new(folder);
+    let mut files = LogFiles::new(folder, access);
     loop {
         match recovery.next() {
             RecoveryStep::ReadIndex { segment } => {
@@ -81,7 +83,8 @@ pub async fn recover(
                 segment,
                 preallocate,
             } => {
-                let created = SegmentFile::create(files.folder(), segment, preallocate).await;
+                let created =
+                    SegmentFile::create(files.folder(), segment, preallocate, access).await;
                 recovery.done(created.map(|file| files.keep(segment, Rc::new(file))));
             }
             RecoveryStep::Sync { segment } => {
@@ -119,7 +122,9 @@ async fn opened(
     if let Some(file) = files.get(segment) {
         return Ok(file);
     }
-    let file = Rc::new(SegmentFile::open_sealed(files.folder(), segment).await?);
+    let file = SegmentFile::open_sealed(files.folder(), segment, files.access()).await?;
+    file.forget_cached().await;
+    let file = Rc::new(file);
     files.keep(segment, file.clone());
     Ok(file)
 }
@@ -132,7 +137,9 @@ async fn active(
     if let Some(file) = files.get(segment).filter(|file| file.is_active()) {
         return Ok(file);
     }
-    let file = Rc::new(SegmentFile::open_active(files.folder(), segment).await?);
+    let file = SegmentFile::open_active(files.folder(), segment, files.access()).await?;
+    file.forget_cached().await;
+    let file = Rc::new(file);
     files.keep(segment, file.clone());
     Ok(file)
 }

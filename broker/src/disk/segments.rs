@@ -12,11 +12,16 @@ use std::{
     time::Duration,
 };
 
-use glommio::io::{Directory, DmaBuffer, DmaFile, OpenOptions};
+use glommio::{
+    allocate_dma_buffer,
+    io::{Directory, DmaBuffer, OpenOptions, ReadResult},
+};
 use tackboard_logic::shard::interface::{SegmentBase, StorageFault};
 
 use super::{
-    BLOCK, fault, fault_of, free_bytes,
+    BLOCK, fault, fault_of,
+    file::{Access, DataFile},
+    free_bytes,
     paths::{SegmentPart, segment_path},
 };
 
@@ -25,8 +30,8 @@ pub const SEALED_OPEN_MAX: usize = 4;
 
 /// One open segment.
 pub struct SegmentFile {
-    plain: Rc<DmaFile>,
-    synced: Option<Rc<DmaFile>>,
+    plain: DataFile,
+    synced: Option<DataFile>,
     /// The greatest end of a write that was started.
     write_end_max: Cell<u64>,
     /// Set while the file is cut back after a failed reservation: no write may extend it meanwhile.
@@ -46,6 +51,7 @@ const CUTTING_PAUSE: Duration = Duration::from_millis(1);
 /// The open segments of one log. Shared by the tasks that use them; all on one core.
 pub struct LogFiles {
     folder: PathBuf,
+    access: Access,
     open: BTreeMap<i64, Rc<SegmentFile>>,
     /// Opens under way: nothing is removed or moved meanwhile, since glommio looks at the path once more after it has
     /// the descriptor, and panics when it has gone.
@@ -55,9 +61,10 @@ pub struct LogFiles {
 
 impl LogFiles {
     /// The log in `folder`, nothing open yet.
-    pub fn new(folder: PathBuf) -> Self {
+    pub fn new(folder: PathBuf, access: Access) -> Self {
         LogFiles {
             folder,
+            access,
             open: BTreeMap::new(),
             opening: 0,
             doomed: Doomed::default(),
@@ -112,6 +119,11 @@ impl LogFiles {
         &self.folder
     }
 
+    /// How its files are opened.
+    pub fn access(&self) -> Access {
+        self.access
+    }
+
     /// An open segment.
     pub fn get(&self, segment: SegmentBase) -> Option<Rc<SegmentFile>> {
         self.open.get(&segment.0.0).cloned()
@@ -149,11 +161,12 @@ impl SegmentFile {
     pub async fn open_active(
         folder: &Path,
         segment: SegmentBase,
+        access: Access,
     ) -> Result<SegmentFile, StorageFault> {
         let path = segment_path(folder, segment.0, SegmentPart::Log);
         Ok(SegmentFile {
-            plain: Rc::new(open(&path, false, 0).await?),
-            synced: Some(Rc::new(open(&path, false, libc::O_DSYNC).await?)),
+            plain: open(&path, false, 0, access).await?,
+            synced: Some(open(&path, false, libc::O_DSYNC, access).await?),
             write_end_max: Cell::new(0),
             cutting: Cell::new(false),
         })
@@ -171,11 +184,13 @@ impl SegmentFile {
     pub async fn open_sealed(
         folder: &Path,
         segment: SegmentBase,
+        access: Access,
     ) -> Result<SegmentFile, StorageFault> {
         let path = segment_path(folder, segment.0, SegmentPart::Log);
-        let file = OpenOptions::new().read(true).dma_open(&path).await;
+        let mut options = OpenOptions::new();
+        options.read(true);
         Ok(SegmentFile {
-            plain: Rc::new(file.map_err(|error| fault(&error))?),
+            plain: DataFile::open(&path, &options, access).await?,
             synced: None,
             write_end_max: Cell::new(0),
             cutting: Cell::new(false),
@@ -193,17 +208,18 @@ impl SegmentFile {
         folder: &Path,
         segment: SegmentBase,
         size: u64,
+        access: Access,
     ) -> Result<SegmentFile, StorageFault> {
         let path = segment_path(folder, segment.0, SegmentPart::Log);
-        let plain = open(&path, true, 0).await?;
-        if size > 0 && plain.pre_allocate(size, false).await.is_err() {
-            plain.truncate(0).await.map_err(|error| fault(&error))?;
+        let plain = open(&path, true, 0, access).await?;
+        if size > 0 && plain.preallocate(size).await.is_err() {
+            plain.truncate(0).await?;
         }
-        plain.fdatasync().await.map_err(|error| fault(&error))?;
+        plain.sync().await?;
         sync_folder(folder).await?;
         Ok(SegmentFile {
-            plain: Rc::new(plain),
-            synced: Some(Rc::new(open(&path, false, libc::O_DSYNC).await?)),
+            plain,
+            synced: Some(open(&path, false, libc::O_DSYNC, access).await?),
             write_end_max: Cell::new(0),
             cutting: Cell::new(false),
         })
@@ -219,28 +235,16 @@ impl SegmentFile {
         at: u64,
         synced: bool,
     ) -> Result<(), StorageFault> {
-        let wanted = bytes.len();
         while self.cutting.get() {
             glommio::timer::sleep(CUTTING_PAUSE).await;
         }
-        let end = at + wanted as u64;
+        let end = at + bytes.len() as u64;
         self.write_end_max.set(self.write_end_max.get().max(end));
         let file = match (&self.synced, synced) {
             (Some(file), true) => file,
             _ => &self.plain,
         };
-        let got = file
-            .write_rc_at(bytes, at)
-            .await
-            .map_err(|error| fault(&error))?;
-        if got == wanted {
-            Ok(())
-        } else {
-            Err(StorageFault::Short {
-                wanted: wanted as u32,
-                got: got as u32,
-            })
-        }
+        file.write(bytes, at).await
     }
 
     /// Puts what was written on the medium.
@@ -248,7 +252,7 @@ impl SegmentFile {
     /// # Errors
     /// What the kernel said.
     pub async fn sync(&self) -> Result<(), StorageFault> {
-        self.plain.fdatasync().await.map_err(|error| fault(&error))
+        self.plain.sync().await
     }
 
     /// Extends the file to `size` bytes, size included. Asks for the space first: a reservation that fails half way
@@ -266,12 +270,12 @@ impl SegmentFile {
         if free < size.saturating_sub(before) {
             return Err(StorageFault::NoSpace);
         }
-        let done = (self.plain.pre_allocate(size, false).await).map_err(|error| fault(&error));
+        let done = self.plain.preallocate(size).await;
         if done.is_err() && self.write_end_max.get() <= before {
             self.cutting.set(true);
             let cut = self.plain.truncate(before).await;
             self.cutting.set(false);
-            cut.map_err(|error| fault(&error))?;
+            cut?;
         }
         done
     }
@@ -281,7 +285,7 @@ impl SegmentFile {
     /// # Errors
     /// What the kernel said.
     pub async fn size(&self) -> Result<u64, StorageFault> {
-        self.plain.file_size().await.map_err(|error| fault(&error))
+        self.plain.size().await
     }
 
     /// Cuts the file to `size` bytes and syncs it. When it will be appended to again the rest of the last block is
@@ -292,19 +296,12 @@ impl SegmentFile {
     pub async fn truncate(&self, size: u64) -> Result<(), StorageFault> {
         // ftruncate zeroes the cached remainder of the last block, but direct I/O goes past the cache: growing the file
         // to the block's end and rewriting that block makes the medium hold zeros too.
-        self.plain
-            .truncate(size)
-            .await
-            .map_err(|error| fault(&error))?;
+        self.plain.truncate(size).await?;
         let block_at = size / BLOCK * BLOCK;
         let keep = (size - block_at) as usize;
         if keep > 0 {
-            let old = self
-                .plain
-                .read_at_aligned(block_at, BLOCK as usize)
-                .await
-                .map_err(|error| fault(&error))?;
-            let mut block = self.plain.alloc_dma_buffer(BLOCK as usize);
+            let old = self.plain.read(block_at, BLOCK as usize).await?;
+            let mut block = allocate_dma_buffer(BLOCK as usize);
             block.as_bytes_mut().fill(0);
             let kept = old.get(..keep).ok_or(StorageFault::Short {
                 wanted: keep as u32,
@@ -312,10 +309,7 @@ impl SegmentFile {
             })?;
             block.as_bytes_mut()[..keep].copy_from_slice(kept);
             self.write(Rc::new(block), block_at, false).await?;
-            self.plain
-                .truncate(size)
-                .await
-                .map_err(|error| fault(&error))?;
+            self.plain.truncate(size).await?;
         }
         self.sync().await
     }
@@ -325,10 +319,7 @@ impl SegmentFile {
     /// # Errors
     /// What the kernel said.
     pub async fn cut(&self, size: u64) -> Result<(), StorageFault> {
-        self.plain
-            .truncate(size)
-            .await
-            .map_err(|error| fault(&error))?;
+        self.plain.truncate(size).await?;
         self.sync().await
     }
 
@@ -336,28 +327,26 @@ impl SegmentFile {
     ///
     /// # Errors
     /// What the kernel said.
-    pub async fn read(
-        &self,
-        at: u64,
-        length: usize,
-    ) -> Result<glommio::io::ReadResult, StorageFault> {
-        self.plain
-            .read_at(at, length)
-            .await
-            .map_err(|error| fault(&error))
+    pub async fn read(&self, at: u64, length: usize) -> Result<ReadResult, StorageFault> {
+        self.plain.read(at, length).await
+    }
+
+    /// See [`DataFile::forget_cached`].
+    pub async fn forget_cached(&self) {
+        self.plain.forget_cached().await;
     }
 }
 
-async fn open(path: &Path, create: bool, flags: i32) -> Result<DmaFile, StorageFault> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(create)
-        .custom_flags(flags)
-        .mode(0o640)
-        .dma_open(path)
-        .await
-        .map_err(|error| fault(&error))
+async fn open(
+    path: &Path,
+    create: bool,
+    flags: i32,
+    access: Access,
+) -> Result<DataFile, StorageFault> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(create);
+    options.custom_flags(flags).mode(0o640);
+    DataFile::open(path, &options, access).await
 }
 
 /// Puts a folder's entries on the medium.

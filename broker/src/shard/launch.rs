@@ -199,7 +199,7 @@ impl Shard {
             }) => {
                 let files = self.files(log)?;
                 let folder = files.borrow().folder().to_owned();
-                let created = SegmentFile::create(&folder, segment, preallocate).await;
+                let created = SegmentFile::create(&folder, segment, preallocate, self.access).await;
                 let result = created.map(|file| files.borrow_mut().keep(segment, Rc::new(file)));
                 Some(Input::SegmentCreated {
                     log,
@@ -298,7 +298,7 @@ impl Shard {
         }
         files.borrow_mut().open_begins(segment)?;
         let folder = files.borrow().folder().to_owned();
-        let opened = SegmentFile::open_sealed(&folder, segment).await;
+        let opened = SegmentFile::open_sealed(&folder, segment, self.access).await;
         files.borrow_mut().open_ended();
         let file = Rc::new(opened?);
         files.borrow_mut().keep(segment, file.clone());
@@ -318,7 +318,7 @@ impl Shard {
         }
         files.borrow_mut().open_begins(segment)?;
         let folder = files.borrow().folder().to_owned();
-        let opened = SegmentFile::open_active(&folder, segment).await;
+        let opened = SegmentFile::open_active(&folder, segment, self.access).await;
         files.borrow_mut().open_ended();
         let file = Rc::new(opened?);
         files.borrow_mut().keep(segment, file.clone());

@@ -41,7 +41,7 @@ use tackboard_runtime::{Notify, Progress};
 use crate::{
     bridge::{CoreMetrics, Metrics},
     config::Config,
-    disk::paths::DataPaths,
+    disk::{file::Access, paths::DataPaths},
     native::connection::Connection,
 };
 use launch::LedgerWrite;
@@ -53,6 +53,7 @@ pub struct Shard {
     /// The broker's settings.
     pub config: Arc<Config>,
     paths: DataPaths,
+    access: Access,
     state: RefCell<State>,
     metrics: Metrics,
     core: usize,

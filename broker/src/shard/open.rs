@@ -90,7 +90,7 @@ impl Shard {
             ledger: ledger.logs.get(&partition),
         };
         let folder = self.paths.log(partition);
-        let (files, recovered) = recover(folder, partition, known, &config).await.map_err(|fault| {
+        let (files, recovered) = recover(folder, partition, known, &config, self.access).await.map_err(|fault| {
             tracing::error!(%partition, topic = %topic.name, %fault, "the partition could not be opened");
             PartitionFault {
                 partition,

@@ -37,7 +37,9 @@ use super::{
 use crate::{
     bridge::{Metrics, PartitionFault, ToControl, ToCore},
     config::Config,
-    disk::{chunks::Chunks, ledger::LedgerFiles, paths::DataPaths, segments::sync_folder},
+    disk::{
+        chunks::Chunks, file::Access, ledger::LedgerFiles, paths::DataPaths, segments::sync_folder,
+    },
     native::session,
 };
 
@@ -62,6 +64,8 @@ pub struct Seed {
     pub config: Arc<Config>,
     /// Where things lie.
     pub paths: DataPaths,
+    /// How its files are opened.
+    pub access: Access,
     /// Tells the folder from every other.
     pub directory_id: [u8; 16],
     /// All cores' counters.
@@ -178,6 +182,7 @@ async fn start(core: Core, seed: Seed) -> Result<Option<Serving>, StorageFault> 
     let ledger_files = LedgerFiles::create(
         &seed.paths.ledger(generation, index, 'a'),
         &seed.paths.ledger(generation, index, 'b'),
+        seed.access,
     )
     .await?;
     let core_count = seed.peers.len();
@@ -311,6 +316,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
     Shard {
         config: seed.config.clone(),
         paths: seed.paths.clone(),
+        access: seed.access,
         state: RefCell::new(state),
         metrics: seed.metrics.clone(),
         core: usize::from(seed.core.0),

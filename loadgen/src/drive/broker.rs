@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use tackboard_broker::check::{self, Finding, Level};
-use tackboard_broker::config::{self, Config, DirectIo, Sources};
+use tackboard_broker::config::{self, Config, Sources};
 use tackboard_broker::embedded::{self, BrokerStats, Handle};
 
 use crate::machine::temporary_folder::TemporaryFolder;
@@ -78,12 +78,11 @@ impl Broker {
     pub fn storage(&self) -> Option<String> {
         match self {
             Self::Embedded(handle, folder) => {
-                // With `require` a broker that runs uses direct I/O.
-                let how = match handle.config().direct_io {
-                    DirectIo::Require => " direct I/O",
-                    DirectIo::Prefer => "",
+                let how = match handle.storage().refused {
+                    None => "direct I/O",
+                    Some(_) => "buffered I/O",
                 };
-                Some(format!("{}{how}", folder.file_system().name))
+                Some(format!("{} {how}", folder.file_system().name))
             }
             Self::Remote(_) => None,
         }

@@ -1,0 +1,134 @@
+//! What the tests of the binary share: how it is started, and a broker in a process of its own.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_tackboard");
+
+/// A folder on a real disk, gone with the value.
+pub fn folder() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder for the test")
+}
+
+/// `tackboard` with arguments separated by spaces.
+pub fn tackboard(arguments: &str) -> Command {
+    let mut command = Command::new(BINARY);
+    command
+        .args(arguments.split_whitespace())
+        .env_remove("TACKBOARD_BROKER");
+    command
+}
+
+pub fn serve(data: &Path, more: &[&str]) -> Command {
+    let mut command = tackboard(
+        "serve --set native.bind=127.0.0.1:0 --set native.core_bind=127.0.0.1:0 --set http.bind=127.0.0.1:0 --set cores=[0]",
+    );
+    command
+        .arg("--set")
+        .arg("memory.total=256 MiB")
+        .arg("--data")
+        .arg(data)
+        .args(more);
+    command
+}
+
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("UTF-8")
+}
+
+fn stdin_and_out(mut command: Command, input: &str) -> Output {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let mut stdin = child.stdin.take().expect("piped");
+    // A command that ends early closes the pipe.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    child.wait_with_output().expect("ends")
+}
+
+/// A broker in a process of its own; killed with the value.
+pub struct Broker {
+    pub child: Child,
+    pub out: BufReader<ChildStdout>,
+    /// What it printed until it was ready.
+    pub greeting: String,
+    /// Of the native listener.
+    pub address: String,
+    pub http: String,
+}
+
+impl Broker {
+    pub fn start(data: &Path) -> Self {
+        Self::spawn(serve(data, &[]))
+    }
+
+    /// The broker that `command` starts, once it is ready.
+    pub fn spawn(mut command: Command) -> Self {
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("starts");
+        let mut out = BufReader::new(child.stdout.take().expect("piped"));
+        let (mut address, mut http) = (String::new(), String::new());
+        let (mut line, mut greeting) = (String::new(), String::new());
+        while !line.starts_with("ready in ") {
+            line.clear();
+            assert!(
+                out.read_line(&mut line).expect("text") > 0,
+                "the broker ended before it was ready"
+            );
+            greeting += &line;
+            let mut words = line.split_whitespace();
+            match (words.next(), words.next()) {
+                (Some("native"), Some(word)) => word.clone_into(&mut address),
+                (Some("http"), Some(word)) => word.clone_into(&mut http),
+                _ => {}
+            }
+        }
+        Self {
+            child,
+            out,
+            greeting,
+            address,
+            http,
+        }
+    }
+
+    pub fn command(&self, arguments: &str) -> Command {
+        let mut command = tackboard(arguments);
+        command.env("TACKBOARD_BROKER", &self.address);
+        command
+    }
+
+    pub fn run(&self, arguments: &str, input: &str) -> Output {
+        stdin_and_out(self.command(arguments), input)
+    }
+
+    pub fn ok(&self, arguments: &str, input: &str) -> String {
+        let output = self.run(arguments, input);
+        assert!(
+            output.status.success(),
+            "{arguments}: {}",
+            text(&output.stderr)
+        );
+        text(&output.stdout)
+    }
+
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: sends a signal to our own child, which has not been waited for.
+        unsafe { libc::kill(self.child.id() as i32, signal) };
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
