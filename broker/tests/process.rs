@@ -145,10 +145,49 @@ fn a_bad_line_is_named_and_what_came_before_it_is_kept() {
     let stderr = text(&output.stderr);
     assert!(stderr.contains("line 3 is not a JSON object"), "{stderr}");
     assert!(
-        stderr.contains("2 events sent to t before it, 2 acknowledged; to go on, begin at line 3"),
+        stderr.contains("2 events sent to t, 2 acknowledged; to go on, begin at line 3"),
         "{stderr}"
     );
     assert_eq!(broker.ok("consume t", ""), "{\"k\":1}\n{\"k\":2}\n");
+}
+
+#[test]
+fn a_signal_ends_the_input_and_what_was_read_of_it_is_sent_and_counted() {
+    let data = folder();
+    let broker = Broker::start(data.path());
+    broker.ok("topic create t", "");
+    for (signal, name) in [(libc::SIGINT, "SIGINT"), (libc::SIGTERM, "SIGTERM")] {
+        let mut child = broker
+            .command("produce t --json")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let mut stdin = child.stdin.take().expect("piped");
+        stdin
+            .write_all(name.as_bytes())
+            .expect("it reads its input");
+        stdin.write_all(b"\nhalf a li").expect("it reads its input");
+        // The event shows in the log, so it was read; the command waits for the rest of the second line.
+        let is_read = (0..1000).any(|_| broker.ok("consume t", "").contains(name));
+        assert!(is_read, "the first line does not arrive");
+        // SAFETY: sends a signal to our own child, which has not been waited for.
+        unsafe { libc::kill(child.id() as i32, signal) };
+        let output = child.wait_with_output().expect("ends");
+        drop(stdin);
+        assert_eq!(output.status.code(), Some(130));
+        let stderr = text(&output.stderr);
+        let expected =
+            format!("{name}: 1 event sent to t, 1 acknowledged; to go on, begin at line 2");
+        assert!(stderr.contains(&expected), "{stderr}");
+        let summary: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        assert_eq!(
+            (&summary["acknowledged"], &summary["interrupted"]),
+            (&1.into(), &true.into())
+        );
+    }
+    assert_eq!(broker.ok("consume t", ""), "SIGINT\nSIGTERM\n");
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! `tackboard produce`: lines of a file or of standard input, each an event.
 //!
-//! A line's bytes without the newline are the event's value. A line that cannot be read ends the command;
-//! what was sent before it is flushed and counted, so that one can go on from there.
+//! A line's bytes without the newline are the event's value. A line that cannot be read ends the command, and so does a
+//! signal; what was sent before is flushed and counted in both cases, so that one can go on from there.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read};
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -20,6 +21,7 @@ use crate::config::quantity::{approximate_size, separated};
 use super::arguments::ProduceArguments;
 use super::event_line::Fields;
 use super::failure::Failure;
+use super::interrupt::{EXIT_INTERRUPTED, Interrupt};
 use super::output::{counted, is_drawable, note, print, print_json, rounded};
 use super::topic::client_config;
 
@@ -29,19 +31,27 @@ const LINE_BYTES_MAX: usize = 1 << 30;
 const LINES_PER_TICK: u64 = 512;
 
 pub(super) fn run(arguments: &ProduceArguments) -> Result<(), Failure> {
-    let input = open(arguments.file.as_deref())?;
+    const BUFFER_BYTES: usize = 256 << 10;
+    let file = open(arguments.file.as_deref())?;
     let counts = Arc::new(Mutex::new(Acknowledged::default()));
+    // The producer's threads must inherit the blocked signals.
+    let interrupt = Interrupt::install(last_words(&counts))
+        .map_err(|error| Failure::failed(format!("signals cannot be waited for: {error}")))?;
     let producer = connect(arguments, &counts)?;
     let started = Instant::now();
     let progress = progress();
-    let read = Sender {
+    let sender = Sender {
         arguments,
         producer: &producer,
         progress: &progress,
+        interrupt: &interrupt,
         lines: 0,
         bytes: 0,
     };
-    let (sent, sending) = read.send_all(input);
+    let input = interrupt
+        .input(file)
+        .map_err(|error| Failure::failed(format!("signals cannot be waited for: {error}")))?;
+    let (sent, sending) = sender.send_all(BufReader::with_capacity(BUFFER_BYTES, input));
     let flushed = producer.close();
     progress.finish_and_clear();
     let acknowledged = counts.lock().expect("no report panics").clone();
@@ -49,6 +59,7 @@ pub(super) fn run(arguments: &ProduceArguments) -> Result<(), Failure> {
         sent,
         acknowledged,
         seconds: started.elapsed().as_secs_f64(),
+        signal: interrupt.signal(),
     };
     let outcome = sending.and(flushed.map_err(Failure::from));
     match outcome {
@@ -57,26 +68,36 @@ pub(super) fn run(arguments: &ProduceArguments) -> Result<(), Failure> {
     }
 }
 
-fn open(file: Option<&Path>) -> Result<Box<dyn BufRead>, Failure> {
-    const BUFFER_BYTES: usize = 256 << 10;
+/// What is said when the process ends before it has flushed.
+fn last_words(counts: &Arc<Mutex<Acknowledged>>) -> impl FnOnce() -> String + Send + use<> {
+    let counts = counts.clone();
+    move || {
+        let acknowledged = counts.lock().expect("no report panics").events;
+        format!(
+            "ended at once; {} acknowledged, what was sent after them may or may not be in the log",
+            counted(acknowledged, "event")
+        )
+    }
+}
+
+/// The input, without a buffer of its own: a signal could not end a wait for what is buffered already.
+fn open(file: Option<&Path>) -> Result<File, Failure> {
     match file {
-        Some(path) if path != Path::new("-") => {
-            let file = File::open(path).map_err(|error| {
-                Failure::Usage(format!(
-                    "cannot open {}: {error}\nnothing was sent",
-                    path.display()
-                ))
-            })?;
-            Ok(Box::new(BufReader::with_capacity(BUFFER_BYTES, file)))
-        }
+        Some(path) if path != Path::new("-") => File::open(path).map_err(|error| {
+            Failure::Usage(format!(
+                "cannot open {}: {error}\nnothing was sent",
+                path.display()
+            ))
+        }),
         _ => {
             if io::stdin().is_terminal() {
                 note("every line is sent as an event; Ctrl-D ends");
             }
-            Ok(Box::new(BufReader::with_capacity(
-                BUFFER_BYTES,
-                io::stdin(),
-            )))
+            let stdin = io::stdin().as_fd().try_clone_to_owned();
+            let stdin = stdin.map_err(|error| {
+                Failure::failed(format!("standard input cannot be read: {error}"))
+            })?;
+            Ok(File::from(stdin))
         }
     }
 }
@@ -153,14 +174,15 @@ struct Sender<'a> {
     arguments: &'a ProduceArguments,
     producer: &'a Producer,
     progress: &'a ProgressBar,
+    interrupt: &'a Interrupt,
     lines: u64,
     bytes: u64,
 }
 
 impl Sender<'_> {
-    /// Sends line after line until the end or the first fault. What was sent counts in both cases.
-    fn send_all(mut self, mut input: Box<dyn BufRead>) -> (Sent, Result<(), Failure>) {
-        let result = self.send_lines(&mut *input);
+    /// Sends line after line until the end, a signal or the first fault. What was sent counts in all cases.
+    fn send_all(mut self, mut input: impl BufRead) -> (Sent, Result<(), Failure>) {
+        let result = self.send_lines(&mut input);
         (
             Sent {
                 events: self.lines,
@@ -178,10 +200,14 @@ impl Sender<'_> {
         let mut line = Vec::new();
         loop {
             let number = self.lines + 1;
-            if !read_line(input, &mut line, LINE_BYTES_MAX).map_err(|error| {
+            let read = read_line(input, &mut line, LINE_BYTES_MAX).map_err(|error| {
                 Failure::failed(format!("line {number} cannot be read: {error}"))
-            })? {
-                return Ok(());
+            })?;
+            match read {
+                Line::Whole => {}
+                // The last line of a file may lack its newline. One that a signal cut is no event.
+                Line::Open if self.interrupt.signal().is_none() => {}
+                Line::Open | Line::None => return Ok(()),
             }
             let event = fields
                 .read(&line)
@@ -208,12 +234,23 @@ impl Sender<'_> {
     }
 }
 
-/// Reads up to a newline, which is left out. False at the end of the input. A last line may lack its
-/// newline.
-fn read_line(input: &mut dyn BufRead, line: &mut Vec<u8>, bytes_max: usize) -> io::Result<bool> {
+/// What came of reading a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    /// It ended with a newline.
+    Whole,
+    /// The input ended before a newline came.
+    Open,
+    /// The input had ended before.
+    None,
+}
+
+/// Reads up to a newline, which is left out.
+fn read_line(input: &mut dyn BufRead, line: &mut Vec<u8>, bytes_max: usize) -> io::Result<Line> {
     line.clear();
     let read = input.take(bytes_max as u64 + 1).read_until(b'\n', line)?;
-    if line.last() == Some(&b'\n') {
+    let is_whole = line.last() == Some(&b'\n');
+    if is_whole {
         line.pop();
     }
     if line.len() > bytes_max {
@@ -222,7 +259,11 @@ fn read_line(input: &mut dyn BufRead, line: &mut Vec<u8>, bytes_max: usize) -> i
             approximate_size(bytes_max as u64)
         )));
     }
-    Ok(read > 0)
+    Ok(match (read, is_whole) {
+        (0, _) => Line::None,
+        (_, true) => Line::Whole,
+        (_, false) => Line::Open,
+    })
 }
 
 /// What the broker said, batch by batch.
@@ -246,20 +287,36 @@ struct Summary {
     sent: Sent,
     acknowledged: Acknowledged,
     seconds: f64,
+    /// The signal that ended the input.
+    signal: Option<&'static str>,
 }
 
 impl Summary {
     fn print(&self, arguments: &ProduceArguments) -> Result<(), Failure> {
-        let rate = self.acknowledged.events as f64 / self.seconds.max(f64::MIN_POSITIVE);
         if arguments.client.json {
-            return print_json(&json!({
+            print_json(&json!({
                 "topic": arguments.topic,
                 "sent": self.sent.events,
                 "acknowledged": self.acknowledged.events,
                 "bytes": self.sent.bytes,
                 "seconds": self.seconds,
-            }));
+                "interrupted": self.signal.is_some(),
+            }))?;
+        } else if self.signal.is_none() {
+            self.print_text(arguments)?;
         }
+        let Some(signal) = self.signal else {
+            return Ok(());
+        };
+        note(&format!(
+            "{signal}: {}",
+            self.sent_and_acknowledged(arguments)
+        ));
+        Err(Failure::Reported(EXIT_INTERRUPTED))
+    }
+
+    fn print_text(&self, arguments: &ProduceArguments) -> Result<(), Failure> {
+        let rate = self.acknowledged.events as f64 / self.seconds.max(f64::MIN_POSITIVE);
         print(&format!(
             "{} to {}   {}   {:.2} s   {} events/s\n",
             counted(self.acknowledged.events, "event"),
@@ -272,10 +329,17 @@ impl Summary {
 
     /// The failure, with what became of everything that was sent before.
     fn explain(&self, arguments: &ProduceArguments, failure: Failure) -> Failure {
+        Failure::failed(format!(
+            "{failure}\n{}",
+            self.sent_and_acknowledged(arguments)
+        ))
+    }
+
+    fn sent_and_acknowledged(&self, arguments: &ProduceArguments) -> String {
         let Acknowledged { events, failed } = self.acknowledged;
         let unknown = self.sent.events.saturating_sub(events + failed);
         let mut text = format!(
-            "{failure}\n{} sent to {} before it, {} acknowledged",
+            "{} sent to {}, {} acknowledged",
             counted(self.sent.events, "event"),
             arguments.topic,
             separated(events)
@@ -289,7 +353,7 @@ impl Summary {
         if events == self.sent.events && events > 0 {
             text += &format!("; to go on, begin at line {}", events + 1);
         }
-        Failure::failed(text)
+        text
     }
 }
 
@@ -301,7 +365,7 @@ mod tests {
         let mut input = text;
         let mut lines = Vec::new();
         let mut line = Vec::new();
-        while read_line(&mut input, &mut line, bytes_max)? {
+        while read_line(&mut input, &mut line, bytes_max)? != Line::None {
             lines.push(line.clone());
         }
         Ok(lines)
@@ -312,6 +376,10 @@ mod tests {
         let read = lines(b"one\n\n two \r\n\xff\nlast", 100).expect("reads");
         assert_eq!(read, [&b"one"[..], b"", b" two \r", b"\xff", b"last"]);
         assert!(lines(b"", 100).expect("reads").is_empty());
+        let mut line = Vec::new();
+        let kind = |mut input: &[u8], line: &mut Vec<u8>| read_line(&mut input, line, 100);
+        assert_eq!(kind(b"one\n", &mut line).expect("reads"), Line::Whole);
+        assert_eq!(kind(b"half", &mut line).expect("reads"), Line::Open);
     }
 
     #[test]
