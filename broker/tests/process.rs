@@ -191,6 +191,52 @@ fn a_signal_ends_the_input_and_what_was_read_of_it_is_sent_and_counted() {
 }
 
 #[test]
+fn an_unknown_topic_is_told_in_one_way_by_every_command() {
+    let data = folder();
+    let broker = Broker::start(data.path());
+    broker.ok("topic create flights", "");
+    for (command, may_create) in [
+        ("consume flihts", false),
+        ("topic describe flihts", false),
+        ("topic delete flihts", false),
+        ("produce flihts", true),
+    ] {
+        let output = broker.run(command, "event\n");
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{command}: {stderr}");
+        let mut expected = format!(
+            "error  there is no topic flihts on the broker at {0} (UNKNOWN_TOPIC_OR_PARTITION)\n       did you mean flights?\n",
+            broker.address
+        );
+        if may_create {
+            expected += &format!(
+                "       create it: tackboard topic create flihts --broker {}\n",
+                broker.address
+            );
+        }
+        assert_eq!(stderr, expected, "{command}");
+    }
+}
+
+#[test]
+fn an_offset_beyond_the_end_is_refused_and_the_end_itself_is_not() {
+    let data = folder();
+    let broker = Broker::start(data.path());
+    broker.ok("topic create t", "");
+    broker.ok("produce t", "a\nb\n");
+    assert_eq!(broker.ok("consume t --from 1", ""), "b\n");
+    assert_eq!(broker.ok("consume t --from 2", ""), "");
+    for more in ["", " --follow", " --count 1"] {
+        let output = broker.run(&format!("consume t --from 3 --json{more}"), "");
+        assert_eq!(output.status.code(), Some(1));
+        let error: serde_json::Value = serde_json::from_slice(&output.stderr).expect("JSON");
+        assert_eq!(error["error"]["code"], "OFFSET_OUT_OF_RANGE");
+        let message = error["error"]["message"].as_str().expect("text");
+        assert!(message.contains("t-0 has 0 to 1"), "{message}");
+    }
+}
+
+#[test]
 fn too_many_acknowledgements_are_refused_at_once() {
     let data = folder();
     let broker = Broker::start(data.path());

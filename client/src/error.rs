@@ -46,10 +46,7 @@ pub enum Error {
     #[error("{0}")]
     Refused(Refusal),
     /// The topic does not exist.
-    #[error(
-        "topic {topic} does not exist on the broker at {address}; create it: tackboard topic create {topic} \
-         --broker {address} (UNKNOWN_TOPIC_OR_PARTITION)"
-    )]
+    #[error("there is no topic {topic} on the broker at {address} (UNKNOWN_TOPIC_OR_PARTITION)")]
     UnknownTopic {
         /// Its name.
         topic: Arc<str>,

@@ -119,6 +119,9 @@ pub enum ConfigCommand {
     },
 }
 
+/// The broker that commands talk to unless told otherwise.
+pub(super) const BROKER_DEFAULT: &str = "127.0.0.1:7400";
+
 /// What every command that talks to a broker takes.
 #[derive(Args, Clone, Debug)]
 pub struct ClientArguments {
@@ -126,7 +129,7 @@ pub struct ClientArguments {
     #[arg(
         long,
         value_name = "HOST:PORT",
-        default_value = "127.0.0.1:7400",
+        default_value = BROKER_DEFAULT,
         env = "TACKBOARD_BROKER",
         value_delimiter = ',',
         value_parser = host_port

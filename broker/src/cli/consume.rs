@@ -7,7 +7,8 @@ use std::time::Duration;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use tackboard_client::{
-    Admin, Consumer, ConsumerConfig, ConsumerRecord, Offset, OffsetQuery, PartitionIndex, Start,
+    Admin, Consumer, ConsumerConfig, ConsumerRecord, ErrorCode, Offset, OffsetQuery,
+    PartitionIndex, Start,
 };
 
 use super::arguments::ConsumeArguments;
@@ -52,8 +53,6 @@ pub(super) fn run(arguments: &ConsumeArguments) -> Result<(), Failure> {
 struct Part {
     partition: PartitionIndex,
     start: Start,
-    /// Events below it are left out.
-    from: Offset,
     /// The end as it was at the start, exclusive.
     end: Offset,
     /// The offset of the next event, as far as is known.
@@ -89,31 +88,89 @@ impl Plan {
         }
         let answers = admin.list_offsets(&queries)?;
         let per_partition = queries.len() / partitions.len().max(1);
-        let parts = partitions
+        let bounds: Vec<Bounds> = partitions
             .iter()
             .zip(answers.chunks(per_partition))
             .map(|(partition, answers)| {
                 let offset = |index: usize| answers.get(index).and_then(|answer| answer.offset);
                 let earliest = offset(0).unwrap_or(Offset(0));
-                let end = offset(1).unwrap_or(earliest);
-                part(arguments, *partition, earliest, end, offset(2))
+                Bounds {
+                    partition: *partition,
+                    earliest,
+                    end: offset(1).unwrap_or(earliest),
+                    at_time: offset(2),
+                }
             })
             .collect();
+        if let Start::Offset(offset) = arguments.from {
+            check_reached(topic, offset, &bounds)?;
+        }
         Ok(Self {
-            parts,
+            parts: bounds
+                .iter()
+                .map(|bounds| part(arguments, bounds))
+                .collect(),
             endless: arguments.follow || arguments.count.is_some(),
         })
     }
 }
 
-/// `at_time` is the offset of the first event at or after the time asked for, if there is one.
-fn part(
-    arguments: &ConsumeArguments,
+/// What a partition holds.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
     partition: PartitionIndex,
     earliest: Offset,
+    /// Exclusive: the next event gets it.
     end: Offset,
+    /// The first event at or after the time asked for, if there is one.
     at_time: Option<Offset>,
-) -> Part {
+}
+
+/// Refuses an offset that lies beyond the end of a partition, as a broker refuses to fetch from there. The end itself
+/// is the place of the next event, and may be waited at.
+fn check_reached(topic: &str, offset: Offset, bounds: &[Bounds]) -> Result<(), Failure> {
+    if bounds.iter().all(|bounds| offset <= bounds.end) {
+        return Ok(());
+    }
+    let mut text = format!("offset {offset} is beyond the end of");
+    let mut ranges = String::new();
+    for Bounds {
+        partition,
+        earliest,
+        end,
+        ..
+    } in bounds.iter().filter(|bounds| offset > bounds.end)
+    {
+        text += &format!(" {topic}-{partition},");
+        ranges += &match end.0 - earliest.0 {
+            0 => format!("\n{topic}-{partition} is empty, its next event gets {end}"),
+            _ => format!(
+                "\n{topic}-{partition} has {earliest} to {}, its next event gets {end}",
+                end.0 - 1
+            ),
+        };
+    }
+    // No log is so long today, and milliseconds since 1970 have been so many since 1973.
+    let hint = match offset.0 {
+        MILLISECONDS_LIKELY.. => "\ndigits are an offset; a time is written 2013-07-04T00:00:00Z",
+        _ if bounds.len() > 1 => "\nto read one partition alone: --partition N",
+        _ => "",
+    };
+    let code = ErrorCode::OffsetOutOfRange;
+    let text = text.trim_end_matches(',');
+    Err(Failure::refused(
+        code,
+        format!("{text} ({}){ranges}{hint}", code.name()),
+    ))
+}
+
+fn part(arguments: &ConsumeArguments, bounds: &Bounds) -> Part {
+    let Bounds {
+        partition,
+        earliest,
+        end,
+        at_time,
+    } = *bounds;
     let from = match arguments.from {
         Start::Earliest => earliest,
         Start::Latest => end,
@@ -125,31 +182,13 @@ fn part(
             ));
             earliest
         }
-        Start::Offset(offset) => {
-            if offset > end {
-                // No log is so long today, and milliseconds since 1970 have been so many since 1973.
-                let hint = match offset.0 {
-                    MILLISECONDS_LIKELY.. => {
-                        "; digits are an offset, a time is written 2013-07-04T00:00:00Z"
-                    }
-                    _ => "",
-                };
-                note(&format!(
-                    "offset {offset} of {}-{partition} is not reached yet; it ends before {end}{hint}",
-                    arguments.topic
-                ));
-            }
-            offset
-        }
+        Start::Offset(offset) => offset,
     };
-    // An offset beyond the end cannot be asked for yet: what comes before it is read and left out.
-    let position = from.min(end);
     Part {
         partition,
-        start: Start::Offset(position),
-        from,
+        start: Start::Offset(from),
         end,
-        position,
+        position: from,
     }
 }
 
@@ -158,20 +197,7 @@ fn partitions(
     arguments: &ConsumeArguments,
 ) -> Result<Vec<PartitionIndex>, Failure> {
     let topic = arguments.topic.as_str();
-    let cluster = admin.describe_cluster(Some(&[topic]))?;
-    let summary = cluster
-        .topics
-        .into_iter()
-        .next()
-        .filter(|summary| summary.error.is_none());
-    let Some(summary) = summary else {
-        return Err(Failure::failed(format!(
-            "there is no topic {topic}\ntopics that there are: tackboard topic list"
-        )));
-    };
-    let all: Vec<_> = summary
-        .partitions
-        .iter()
+    let all: Vec<_> = (admin.describe_topic(topic)?.partitions.iter())
         .map(|partition| partition.partition)
         .collect();
     let mut wanted: Vec<_> = arguments
@@ -219,9 +245,7 @@ impl Reader<'_> {
                 else {
                     continue;
                 };
-                let wanted =
-                    record.offset >= part.from && (self.plan.endless || record.offset < part.end);
-                if !wanted {
+                if !self.plan.endless && record.offset >= part.end {
                     continue;
                 }
                 write_record(&mut out, &record, self.arguments.client.json)?;
@@ -296,6 +320,28 @@ fn write_bytes(out: &mut impl Write, name: &str, bytes: Option<&[u8]>) -> Result
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_offset_beyond_an_end_is_refused_with_the_range_of_what_ends_before_it() {
+        let bounds = |partition, earliest, end| Bounds {
+            partition: PartitionIndex(partition),
+            earliest: Offset(earliest),
+            end: Offset(end),
+            at_time: None,
+        };
+        let all = [bounds(0, 5, 9), bounds(1, 7, 7), bounds(2, 0, 100)];
+        let check = |offset| check_reached("t", Offset(offset), &all);
+        assert!(check(7).is_ok());
+        assert_eq!(
+            check(10).expect_err("beyond two ends").to_string(),
+            "offset 10 is beyond the end of t-0, t-1 (OFFSET_OUT_OF_RANGE)\n\
+             t-0 has 5 to 8, its next event gets 9\n\
+             t-1 is empty, its next event gets 7\n\
+             to read one partition alone: --partition N"
+        );
+        let time = check(1_372_896_000_000).expect_err("a time in milliseconds");
+        assert!(time.to_string().contains("2013-07-04T00:00:00Z"), "{time}");
+    }
 
     fn json_of(bytes: Option<&[u8]>) -> String {
         let mut out = Vec::new();

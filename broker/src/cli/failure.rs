@@ -6,6 +6,8 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+use tackboard_client::ErrorCode;
+
 use crate::config::Faults;
 
 /// Why a command ended early.
@@ -15,6 +17,13 @@ pub enum Failure {
     Failed(String),
     /// A broker or the client refused: exit code 1.
     Client(Box<tackboard_client::Error>),
+    /// What a broker would refuse or did refuse, in words for the command line: exit code 1.
+    Refused {
+        /// What happened, and what to do about it in the lines below.
+        text: String,
+        /// The protocol's code for it.
+        code: ErrorCode,
+    },
     /// The arguments or the configuration are wrong: exit code 2.
     Usage(String),
     /// Everything was said already; only the exit code is left.
@@ -27,6 +36,14 @@ impl Failure {
     /// A text that says what happened and what to do next.
     pub fn failed(text: impl Into<String>) -> Self {
         Self::Failed(text.into())
+    }
+
+    /// What a broker would refuse, told before it is asked, or told with what only the command line knows.
+    pub(super) fn refused(code: ErrorCode, text: impl Into<String>) -> Self {
+        Self::Refused {
+            text: text.into(),
+            code,
+        }
     }
 
     /// Prints what happened to stderr and returns the exit code.
@@ -45,7 +62,7 @@ impl Failure {
 
     fn code(&self) -> u8 {
         match self {
-            Failure::Failed(_) | Failure::Client(_) => 1,
+            Failure::Failed(_) | Failure::Client(_) | Failure::Refused { .. } => 1,
             Failure::Usage(_) => 2,
             Failure::Reported(code) => *code,
             Failure::OutputClosed => 0,
@@ -55,6 +72,7 @@ impl Failure {
     fn json(&self) -> String {
         let error_code = match self {
             Failure::Client(error) => error.code().map(|code| code.name()),
+            Failure::Refused { code, .. } => Some(code.name()),
             _ => None,
         };
         json!({ "error": { "message": self.to_string(), "code": error_code } }).to_string()
@@ -75,7 +93,9 @@ fn text_block(text: &str) -> String {
 impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::Failed(text) | Failure::Usage(text) => out.write_str(text),
+            Failure::Failed(text) | Failure::Usage(text) | Failure::Refused { text, .. } => {
+                out.write_str(text)
+            }
             Failure::Client(error) => {
                 // What to do next stands behind a semicolon; on a terminal it gets a line of its own.
                 let text = error.to_string();

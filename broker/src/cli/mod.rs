@@ -18,6 +18,7 @@ mod interrupt;
 mod output;
 mod produce;
 mod topic;
+mod unknown_topic;
 
 use std::process::ExitCode;
 
@@ -60,12 +61,17 @@ pub fn parse() -> Parsed {
 /// # Errors
 /// What went wrong, for [`Failure::report`].
 pub fn run(command: Command) -> Result<(), Failure> {
-    match command {
+    let topic_use = unknown_topic::Use::of(&command);
+    let outcome = match command {
         Command::Serve(_) => unreachable!("serve is run by the binary itself"),
         Command::Check(arguments) => check_command::run(&arguments),
         Command::Config(arguments) => config_command::run(&arguments),
         Command::Topic(arguments) => topic::run(arguments),
         Command::Produce(arguments) => produce::run(&arguments),
         Command::Consume(arguments) => consume::run(&arguments),
-    }
+    };
+    outcome.map_err(|failure| match topic_use {
+        Some(topic_use) => topic_use.explain(failure),
+        None => failure,
+    })
 }

@@ -13,7 +13,7 @@ use std::time::Instant;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use tackboard_client::{
-    Acks, Admin, BatchReport, PartitionIndex, Producer, ProducerConfig, ProducerRecord,
+    Acks, Admin, BatchReport, ErrorCode, PartitionIndex, Producer, ProducerConfig, ProducerRecord,
 };
 
 use crate::config::quantity::{approximate_size, separated};
@@ -144,11 +144,14 @@ fn check_replicas(arguments: &ProduceArguments, acks: i16) -> Result<(), Failure
         .map(|partition| partition.in_sync_replicas.len())
         .min();
     match fewest {
-        Some(fewest) if i64::from(acks) > fewest as i64 => Err(Failure::failed(format!(
-            "topic {topic} has {}, {acks} acknowledgements were asked for (NOT_ENOUGH_REPLICAS)\n\
-             nothing was written; lower --acks, or add replicas",
-            counted(fewest as u64, "in-sync replica")
-        ))),
+        Some(fewest) if i64::from(acks) > fewest as i64 => Err(Failure::refused(
+            ErrorCode::NotEnoughReplicas,
+            format!(
+                "topic {topic} has {}, {acks} acknowledgements were asked for (NOT_ENOUGH_REPLICAS)\n\
+                 nothing was written; lower --acks, or add replicas",
+                counted(fewest as u64, "in-sync replica")
+            ),
+        )),
         // A topic that does not exist is reported by the producer.
         _ => Ok(()),
     }

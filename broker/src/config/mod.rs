@@ -17,6 +17,7 @@ pub mod quantity;
 pub mod render;
 mod resolve;
 pub mod settings;
+pub mod similar;
 mod value;
 
 pub use fault::{Fault, Faults, Origin};

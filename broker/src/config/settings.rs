@@ -7,6 +7,8 @@
 //! Names: a setting that Kafka's brokers have keeps Kafka's name; ours say their section first and
 //! their unit, then `_max`, last.
 
+use super::similar::{edit_distance, is_near, normalized};
+
 /// One setting.
 #[derive(Debug)]
 pub struct Setting {
@@ -482,41 +484,9 @@ pub fn nearest(key: &str) -> Option<&'static Setting> {
             )
         })
         .min_by_key(|(distance, _)| *distance)
-        .filter(|(distance, _)| *distance <= 2 + wanted.len() / 6)
+        .filter(|(distance, _)| is_near(*distance, &wanted))
         .map(|(_, setting)| setting)
 }
-
-fn normalized(key: &str) -> String {
-    key.to_ascii_lowercase().replace(['_', '-'], ".")
-}
-
-/// Edits (insert, delete, replace, swap of neighbours) that turn one text into the other.
-fn edit_distance(left: &str, right: &str) -> usize {
-    let left: Vec<char> = left.chars().take(KEY_LENGTH_MAX).collect();
-    let right: Vec<char> = right.chars().take(KEY_LENGTH_MAX).collect();
-    let mut before_last = vec![0; right.len() + 1];
-    let mut last: Vec<usize> = (0..=right.len()).collect();
-    for row in 1..=left.len() {
-        let mut current = vec![row; right.len() + 1];
-        for column in 1..=right.len() {
-            let replaced = last[column - 1] + usize::from(left[row - 1] != right[column - 1]);
-            current[column] = replaced.min(last[column] + 1).min(current[column - 1] + 1);
-            let swapped = row > 1
-                && column > 1
-                && left[row - 1] == right[column - 2]
-                && left[row - 2] == right[column - 1];
-            if swapped {
-                current[column] = current[column].min(before_last[column - 2] + 1);
-            }
-        }
-        before_last = last;
-        last = current;
-    }
-    last[right.len()]
-}
-
-/// Longer keys than this are compared by their beginning only.
-const KEY_LENGTH_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {

@@ -369,8 +369,7 @@ impl State {
 }
 
 fn unknown_topic(name: &str) -> Failure {
-    let message =
-        format!("there is no topic {name}; create it with: tackboard topic create {name}");
+    let message = format!("there is no topic {name}");
     Failure::new(ErrorCode::UnknownTopicOrPartition, message)
 }
 

@@ -489,9 +489,7 @@ pub fn place_of(
     match state.topics.topic(topic) {
         Some(found) => (found.name.clone(), state.topics.place(found, partition)),
         None => {
-            let message = format!(
-                "there is no topic {topic}; create it with: tackboard topic create {topic}"
-            );
+            let message = format!("there is no topic {topic}");
             let failure = Failure::new(ErrorCode::UnknownTopicOrPartition, message);
             (topic.into(), Err(failure))
         }

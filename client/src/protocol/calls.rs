@@ -149,7 +149,7 @@ pub(crate) fn context<C: Call>(call: &C, address: &std::sync::Arc<str>) -> Conte
     }
 }
 
-/// Says of an unknown topic what to do about it.
+/// Says of an unknown topic which one it is.
 pub(crate) fn named(fault: Error, topic: Option<&str>) -> Error {
     match (&fault, topic) {
         (Error::Refused(refusal), Some(topic))
