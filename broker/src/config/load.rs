@@ -103,6 +103,8 @@ pub(super) struct Entry {
 pub(super) struct Entries {
     by_key: BTreeMap<&'static str, Entry>,
     pub(super) faults: Vec<Fault>,
+    /// Not every value of the file is known: what they say together cannot be judged.
+    pub(super) is_partial: bool,
 }
 
 impl Entries {
@@ -113,6 +115,7 @@ impl Entries {
         Self {
             by_key,
             faults: Vec::new(),
+            is_partial: false,
         }
     }
 
@@ -175,39 +178,62 @@ impl Entries {
         }
     }
 
+    /// One slip of the pen makes the parser stumble more than once: only where it first did is reported, and values
+    /// that it stumbled in are left out. The others are checked, each by itself.
     fn add_file(&mut self, text: &str) {
         let lines = Lines::of(text);
         let (table, errors) = DeTable::parse_recoverable(text);
-        for error in errors {
-            let line = lines.number(error.span().map_or(0, |span| span.start));
+        let stumbles: Vec<usize> = errors
+            .iter()
+            .map(|error| error.span().map_or(0, |span| span.start))
+            .collect();
+        let first = errors.iter().zip(&stumbles).min_by_key(|(_, at)| **at);
+        if let Some((error, at)) = first {
+            let line = lines.number(*at);
             let subject = lines.text(line).trim().to_owned();
-            self.fault(
-                Origin::Line(line),
-                subject,
-                error.message().replace('\n', ", "),
-            );
+            let problem = error.message().replace('\n', ", ");
+            self.fault(Origin::Line(line), subject, problem);
+            self.is_partial = true;
         }
-        self.add_table(table.get_ref(), "", &lines);
+        let file = FileText { lines, stumbles };
+        self.add_table(table.get_ref(), "", &file);
     }
 
-    fn add_table(&mut self, table: &DeTable<'_>, prefix: &str, lines: &Lines<'_>) {
+    fn add_table(&mut self, table: &DeTable<'_>, prefix: &str, file: &FileText<'_>) {
         for (name, value) in table {
             let key = match prefix {
                 "" => name.get_ref().to_string(),
                 _ => format!("{prefix}.{}", name.get_ref()),
             };
-            let origin = Origin::Line(lines.number(name.span().start));
+            let origin = Origin::Line(file.lines.number(name.span().start));
             match value.get_ref() {
                 // Also in a table that holds no settings each key is named with its own suggestion.
                 DeValue::Table(inner) if settings::find(&key).is_none() => {
-                    self.add_table(inner, &key, lines);
+                    self.add_table(inner, &key, file);
                 }
+                _ if file.stumbled(name.span().start..value.span().end) => {}
                 value_read => {
-                    let shown = lines.span(value.span());
+                    let shown = file.lines.span(value.span());
                     self.add(&key, &written(value_read), shown, origin);
                 }
             }
         }
+    }
+}
+
+/// A file's text, and where in it the parser stumbled.
+struct FileText<'a> {
+    lines: Lines<'a>,
+    stumbles: Vec<usize>,
+}
+
+impl FileText<'_> {
+    /// Whether the parser stumbled on a line that the bytes lie on.
+    fn stumbled(&self, bytes: Range<usize>) -> bool {
+        let lines = self.lines.number(bytes.start)..=self.lines.number(bytes.end);
+        self.stumbles
+            .iter()
+            .any(|at| lines.contains(&self.lines.number(*at)))
     }
 }
 

@@ -178,6 +178,36 @@ fn broken_toml_is_a_fault_with_its_line_and_the_rest_is_still_checked() {
 }
 
 #[test]
+fn one_slip_of_the_pen_is_one_fault() {
+    let whole = "\
+# How the broker of the example runs.
+cores = [0, 1]
+acks.default = \"all\"
+log.roll.ms = \"1 d\"
+
+[native]
+bind = \"0.0.0.0:7400\"
+advertised = \"example.org:7400\"
+core_bind = '127.0.0.1:7401'
+
+[storage]
+reserve_bytes = \"2 GiB\"
+";
+    load_text(whole, &[]).expect("is valid");
+    for (at, mark) in whole.match_indices(['"', '\'', '[', ']', '=', ',']) {
+        let text = format!("{}{}", &whole[..at], &whole[at + mark.len()..]);
+        let faults = load_text(&text, &[]).expect_err("is refused").faults;
+        let line = whole[..at].matches('\n').count() + 1;
+        assert_eq!(faults.len(), 1, "without {mark} of line {line}: {faults:?}");
+        let Origin::Line(told) = faults[0].origin else {
+            panic!("{faults:?}");
+        };
+        // A list that is not closed shows where the next line does not go on with it.
+        assert!((line..=line + 1).contains(&told), "{line}: {faults:?}");
+    }
+}
+
+#[test]
 fn a_missing_file_is_named() {
     let sources = Sources {
         file: Some("/no/such/broker.toml".into()),

@@ -41,7 +41,9 @@ pub(super) fn resolve(mut entries: Entries, host: &Host) -> Result<Config, Vec<F
         entries: &entries,
         faults: Vec::new(),
     };
-    relations.check();
+    if !entries.is_partial {
+        relations.check();
+    }
     let found = relations.faults;
     entries.faults.extend(found);
     if entries.faults.is_empty() {
