@@ -143,7 +143,10 @@ fn a_bad_line_is_named_and_what_came_before_it_is_kept() {
     );
     assert_eq!(output.status.code(), Some(1));
     let stderr = text(&output.stderr);
-    assert!(stderr.contains("line 3 is not a JSON object"), "{stderr}");
+    assert!(
+        stderr.contains("line 3 is no JSON object: not JSON; expected one"),
+        "{stderr}"
+    );
     assert!(
         stderr.contains("2 events sent to t, 2 acknowledged; to go on, begin at line 3"),
         "{stderr}"

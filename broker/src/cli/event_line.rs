@@ -50,19 +50,48 @@ impl Fields<'_> {
     }
 
     fn find<'a>(&self, line: &'a [u8]) -> Result<RawFields<'a>, String> {
-        if line.iter().all(u8::is_ascii_whitespace) {
-            return Err("is empty; a JSON object was expected".to_owned());
-        }
         let mut reader = serde_json::Deserializer::from_slice(line);
         let found = self
             .deserialize(&mut reader)
             .and_then(|found| reader.end().map(|()| found));
-        found.map_err(|error| {
-            // The position within the line; serde counts lines of its own, which is always 1 here.
-            let what = error.to_string();
-            let what = what.split(" at line ").next().unwrap_or("not JSON");
-            format!("is not a JSON object: {what} at column {}", error.column())
-        })
+        found.map_err(|error| self.why_not_an_object(line, &error))
+    }
+
+    /// The parser knows where it stopped; what is there is said in our own words.
+    fn why_not_an_object(&self, line: &[u8], error: &serde_json::Error) -> String {
+        let field = self.key.or(self.timestamp).unwrap_or_default();
+        let expected = format!("expected one, e.g. {{\"{field}\":\"…\"}}");
+        let Ok(text) = std::str::from_utf8(line) else {
+            let at = line
+                .utf8_chunks()
+                .next()
+                .map_or(0, |good| good.valid().len());
+            return format!(
+                "is no JSON object: byte 0x{:02x} at column {} is not UTF-8; {expected}",
+                line[at],
+                at + 1
+            );
+        };
+        let begun = text.trim_ascii_start();
+        if begun.is_empty() {
+            return format!("is empty, no JSON object; {expected}");
+        }
+        if !begun.starts_with('{') {
+            return format!("is no JSON object: {}; {expected}", shortened(begun));
+        }
+        if error.is_eof() {
+            return format!(
+                "ends before its JSON object does, a quote or bracket is not closed; {expected}"
+            );
+        }
+        // Columns count bytes from 1, and name the byte that could not be; one past the end names the last.
+        let column = error.column().clamp(1, text.len());
+        let stopped = text.floor_char_boundary(column - 1);
+        format!(
+            "is no JSON object from column {} on: {}; {expected}",
+            stopped + 1,
+            shortened(&text[stopped..])
+        )
     }
 }
 
@@ -178,9 +207,12 @@ fn string_of(text: &str) -> Result<Cow<'_, str>, String> {
         .and_then(|rest| rest.strip_suffix('"'));
     match inner {
         Some(inner) if !inner.contains('\\') => Ok(Cow::Borrowed(inner)),
-        _ => serde_json::from_str(text)
-            .map(Cow::Owned)
-            .map_err(|error| format!("has a broken string: {error}")),
+        _ => serde_json::from_str(text).map(Cow::Owned).map_err(|_| {
+            format!(
+                "has {} as a string; an escape \\u stands for a character, and from d800 to dfff two of them do",
+                shortened(text)
+            )
+        }),
     }
 }
 
@@ -293,18 +325,38 @@ mod tests {
     #[test]
     fn a_bad_line_says_what_is_wrong_and_where() {
         for (line, expected) in [
-            ("", "is empty"),
-            ("   ", "is empty"),
-            ("hello", "is not a JSON object"),
-            ("[1,2]", "is not a JSON object"),
-            (r#"{"k":"v""#, "is not a JSON object"),
-            (r#"{"k":"v"} trailing"#, "at column 11"),
-            (r#"{"k":{"nested":1}}"#, "a key is a string"),
+            ("", "is empty, "),
+            ("   ", "is empty, "),
+            ("hello", "object: hello; "),
+            ("[1,2]", "object: [1,2]; "),
+            ("5", "object: 5; "),
+            (r#""text""#, r#"object: "text"; "#),
+            (r#"{"k":"v""#, "ends before its JSON object does"),
+            (r#"{"k":"v"#, "ends before its JSON object does"),
+            ("{", "ends before its JSON object does"),
+            (r#"{"k":"v"} more"#, "from column 11 on: more; "),
+            (r#"{"k":"a\qb"}"#, r#"from column 9 on: qb"}; "#),
+            (r#"{"k":nope}"#, "from column 7 on: ope}; "),
+            (r#"{"k":1,}"#, "from column 8 on: }; "),
+            (r#"{'k':1}"#, "from column 2 on: 'k':1}; "),
+            (r#"{"é":x}"#, "from column 7 on: x}; "),
         ] {
             let error = key(line).expect_err(line);
             assert!(error.contains(expected), "{line}: {error}");
+            assert!(
+                error.ends_with(r#"expected one, e.g. {"k":"…"}"#),
+                "{error}"
+            );
         }
-        assert!(KEY.read(b"{\"k\":\"\xff\"}").is_err());
+        let nested = key(r#"{"k":{"nested":1}}"#).expect_err("no key");
+        assert!(nested.contains("a key is a string"), "{nested}");
+        let half = key(r#"{"k":"\ud800"}"#).expect_err("half a character");
+        assert!(half.starts_with(r#"has "\ud800" as a string"#), "{half}");
+        let error = KEY.read(b"{\"k\":\"\xff\"}").expect_err("not text");
+        assert!(
+            error.contains("byte 0xff at column 7 is not UTF-8; "),
+            "{error}"
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
 use ahash::AHashMap;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use flate2::bufread::MultiGzDecoder;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::Value;
@@ -225,11 +225,10 @@ fn pick(line: &[u8], fields: &Fields) -> Result<(Option<Box<[u8]>>, i64)> {
         return Ok((None, i64::MIN));
     }
     let mut json = serde_json::Deserializer::from_slice(line);
-    let (key, timestamp) = json
+    let picked = json
         .deserialize_map(FieldPicker { fields })
-        .context("expected a JSON object")?;
-    json.end()
-        .context("expected one JSON object and nothing after it")?;
+        .and_then(|picked| json.end().map(|()| picked));
+    let (key, timestamp) = picked.map_err(|error| not_an_object(line, &error))?;
     let key = match (&fields.key, key) {
         (None, _) | (_, None | Some(Value::Null)) => None,
         (_, Some(Value::String(text))) => Some(text.into_bytes().into_boxed_slice()),
@@ -245,6 +244,23 @@ fn pick(line: &[u8], fields: &Fields) -> Result<(Option<Box<[u8]>>, i64)> {
         Some(field) => timestamp_of(field, timestamp)?,
     };
     Ok((key, timestamp_ms))
+}
+
+/// The parser knows where it stopped; what is there is said in our own words.
+fn not_an_object(line: &[u8], error: &serde_json::Error) -> anyhow::Error {
+    const EXPECTED: &str = "expected one JSON object and nothing after it";
+    const SHOWN_MAX: usize = 60;
+    if error.is_eof() {
+        return anyhow!("ends before its JSON object does; {EXPECTED}");
+    }
+    // Columns count bytes from 1; what is not an object at all has none.
+    let column = match line.trim_ascii_start().first() {
+        Some(b'{') => error.column().clamp(1, line.len()),
+        _ => 1,
+    };
+    let rest = String::from_utf8_lossy(&line[column - 1..]);
+    let shown: String = rest.chars().take(SHOWN_MAX).collect();
+    anyhow!("is no JSON object from column {column} on: {shown}; {EXPECTED}")
 }
 
 fn timestamp_of(field: &str, value: Option<Value>) -> Result<i64> {
@@ -346,8 +362,16 @@ mod tests {
     fn faults_name_line_field_and_what_is_allowed() {
         for (text, expected) in [
             (&b"{\"t\":1}\n{\"k\":\n"[..], "line 2"),
-            (b"[1]\n", "expected a JSON object"),
-            (b"{\"t\":1} x\n", "nothing after it"),
+            (
+                b"{\"t\":",
+                "line 1: ends before its JSON object does; expected one",
+            ),
+            (
+                b"[1]\n",
+                "is no JSON object from column 1 on: [1]; expected",
+            ),
+            (b"{\"t\":1} x\n", "from column 9 on: x; expected"),
+            (b"{\"t\":\"\xff\"}\n", "line 1: is no JSON object"),
             (b"{\"t\":\"noon\"}\n", "t = \"noon\": expected RFC 3339"),
             (b"{\"k\":1}\n", "there is no field t"),
             (b"{\"k\":[1],\"t\":1}\n", "k = [1]: a key is text"),
