@@ -8,13 +8,18 @@ use tackboard_client::{Acks, Compression, Durability, Offset, Start, TimestampMs
 
 use crate::config::{Sources, render};
 
+const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 it was tried and failed, or the broker refused; 2 usage or configuration, nothing was started; \
+130 `produce` was interrupted.";
+
 /// Tackboard, an event log broker for Linux.
 #[derive(Debug, Parser)]
 #[command(
     name = "tackboard",
     version,
     max_term_width = 110,
-    arg_required_else_help = true
+    arg_required_else_help = true,
+    after_help = EXIT_CODES
 )]
 #[command(subcommand_required = true)]
 pub struct Cli {
@@ -167,10 +172,10 @@ pub struct CreateArguments {
     /// Name: 1 to 249 of a-z A-Z 0-9 . _ -
     pub topic: String,
     /// Number of partitions. Default: the broker's num.partitions
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = from_one::<i32>, allow_negative_numbers = true)]
     pub partitions: Option<i32>,
     /// Replicas of each partition. Default: the broker's default.replication.factor
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = from_one::<i16>, allow_negative_numbers = true)]
     pub replication_factor: Option<i16>,
     /// Topic setting, e.g. --config retention.ms="2 d"; may be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
@@ -212,7 +217,7 @@ pub struct ProduceArguments {
     #[arg(long, value_name = "FIELD")]
     pub timestamp_field: Option<String>,
     /// Replicas that must hold an event: all, a number, or 0 for no answer. Default: the topic's, else the broker's.
-    #[arg(long, value_name = "LEVEL", value_parser = acks, allow_hyphen_values = true)]
+    #[arg(long, value_name = "LEVEL", value_parser = acks, allow_negative_numbers = true)]
     pub acks: Option<Acks>,
     /// When a replica's copy counts; only a stronger one than the topic's has an effect.
     #[arg(long, value_name = "LEVEL")]
@@ -221,7 +226,7 @@ pub struct ProduceArguments {
     #[arg(long, value_name = "CODEC", default_value = "none")]
     pub compression: CompressionArgument,
     /// Send everything to this partition. Default: by key as Kafka's clients do, without a key over all.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = partition, allow_negative_numbers = true)]
     pub partition: Option<i32>,
     /// Broker and output.
     #[command(flatten)]
@@ -234,13 +239,13 @@ pub struct ConsumeArguments {
     /// Topic to read.
     pub topic: String,
     /// Where to begin: earliest, latest, an offset, or a time (RFC 3339): the first event at or after it.
-    #[arg(long, value_name = "WHERE", default_value = "earliest", value_parser = start)]
+    #[arg(long, value_name = "WHERE", default_value = "earliest", value_parser = start, allow_negative_numbers = true)]
     pub from: Start,
     /// Read only this partition; may be repeated. Default: all
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = partition, allow_negative_numbers = true)]
     pub partition: Vec<i32>,
     /// Stop after so many events; waits for them if need be. Default: stop at the end as it is now.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = event_count, allow_negative_numbers = true)]
     pub count: Option<u64>,
     /// Go on with new events until interrupted.
     #[arg(long)]
@@ -292,6 +297,21 @@ impl From<CompressionArgument> for Compression {
             CompressionArgument::Zstd => Compression::Zstd,
         }
     }
+}
+
+fn from_one<N: FromStr + PartialOrd + From<u8>>(text: &str) -> Result<N, String> {
+    let number = text.parse().ok().filter(|number| *number >= N::from(1));
+    number.ok_or_else(|| "expected a whole number from 1".to_owned())
+}
+
+fn partition(text: &str) -> Result<i32, String> {
+    let number = text.parse().ok().filter(|number| *number >= 0);
+    number.ok_or_else(|| "expected a partition's number, from 0".to_owned())
+}
+
+fn event_count(text: &str) -> Result<u64, String> {
+    let number = text.parse();
+    number.map_err(|_| "expected a number of events, from 0".to_owned())
 }
 
 fn acks(text: &str) -> Result<Acks, String> {
@@ -411,6 +431,29 @@ mod tests {
             "99999999999999999999",
         ] {
             assert!(start(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_told_from_unknown_flags() {
+        for (line, expected) in [
+            ("topic create t --partitions -1", "whole number from 1"),
+            ("topic create t --partitions many", "whole number from 1"),
+            (
+                "topic create t --replication-factor 99999",
+                "whole number from 1",
+            ),
+            (
+                "consume t --from -1",
+                "expected earliest, latest, an offset",
+            ),
+            ("consume t --partition -1", "a partition's number, from 0"),
+            ("consume t --count -1", "a number of events, from 0"),
+            ("produce t --partition x", "a partition's number, from 0"),
+            ("produce t --acks -2", "a number of replicas from 0"),
+        ] {
+            let error = parse(&format!("tackboard {line}")).expect_err(line);
+            assert!(error.to_string().contains(expected), "{line}: {error}");
         }
     }
 

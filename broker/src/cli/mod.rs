@@ -23,7 +23,7 @@ mod unknown_topic;
 use std::process::ExitCode;
 
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 pub use arguments::{Cli, Command, ServeArguments};
 pub use failure::Failure;
@@ -40,7 +40,8 @@ pub enum Parsed {
 pub fn parse() -> Parsed {
     match Cli::try_parse() {
         Ok(cli) => Parsed::Run(cli),
-        Err(error) => {
+        Err(mut error) => {
+            without_misleading_tips(&mut error);
             // A closed pipe while help is printed is no error either.
             let _ = error.print();
             let helped = matches!(
@@ -52,6 +53,27 @@ pub fn parse() -> Parsed {
             } else {
                 ExitCode::from(2)
             })
+        }
+    }
+}
+
+/// An unknown flag is taken for a value by clap, which explains how to pass it as one. None of our values begin with a
+/// dash.
+fn without_misleading_tips(error: &mut clap::Error) {
+    let Some(ContextValue::StyledStrs(tips)) = error.get(ContextKind::Suggested) else {
+        return;
+    };
+    let (misleading, helpful): (Vec<_>, Vec<_>) = tips
+        .iter()
+        .cloned()
+        .partition(|tip| tip.to_string().starts_with("to pass "));
+    match (misleading.is_empty(), helpful.is_empty()) {
+        (true, _) => {}
+        (false, true) => {
+            error.remove(ContextKind::Suggested);
+        }
+        (false, false) => {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(helpful));
         }
     }
 }
@@ -74,4 +96,25 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Some(topic_use) => topic_use.explain(failure),
         None => failure,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_flag_is_not_offered_as_a_value() {
+        let told = |line: &str| {
+            let mut error = Cli::try_parse_from(line.split_whitespace()).expect_err(line);
+            without_misleading_tips(&mut error);
+            error.to_string()
+        };
+        let unknown = told("tackboard produce t --foo");
+        assert!(
+            unknown.contains("'--foo'") && !unknown.contains("tip:"),
+            "{unknown}"
+        );
+        assert!(told("tackboard consume t --form 1").contains("'--from'"));
+        assert!(told("tackboard --data x serve").contains("'serve --data'"));
+    }
 }
