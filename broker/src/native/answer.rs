@@ -1,6 +1,6 @@
 //! Answers: completed requests to frames.
 
-use tackboard_logic::shard::interface::LogDescription;
+use tackboard_logic::{request::lookup::ListedOffset, shard::interface::LogDescription};
 use tackboard_schema::{
     CorrelationId, ErrorCode, Offset, TimestampMs,
     frame::{self, ApiKey, Kind},
@@ -8,7 +8,7 @@ use tackboard_schema::{
 };
 
 use super::connection::{Connection, OutFrame};
-use crate::shard::request::{Appended, Entry, Failure, Fetched, ListedOffset};
+use crate::shard::request::{Appended, Entry, Failure, Fetched};
 
 /// Queues an answer without a body.
 pub fn send_head(connection: &Connection, api: ApiKey, correlation_id: CorrelationId, head: &[u8]) {

@@ -205,7 +205,6 @@ impl State {
     fn log_deleted(&mut self, log: LogId) {
         let slot = self.logs.get_mut(log.slot as usize);
         if let Some(opened) = slot.and_then(|slot| slot.take_if(|opened| opened.id == log)) {
-            self.topics.closed(opened.partition);
             self.launches.push(Launch::Trash {
                 files: opened.files,
             });

@@ -4,17 +4,17 @@ use std::{cell::RefCell, path::PathBuf, rc::Rc};
 
 use glommio::io::{DmaBuffer, ReadResult};
 use tackboard_logic::{
-    log::{RecordSearch, find_record, trim_read},
+    log::{find_record, trim_read},
+    request::lookup::{ListedOffset, Lookup, LookupStep, Unreadable},
     shard::interface::{
-        DiskRead, Effect, Input, LedgerFile, LogId, SegmentBase, StorageFault, TimestampScan,
-        WriteId,
+        DiskRead, Effect, Input, LedgerFile, LogId, SegmentBase, StorageFault, WriteId,
     },
 };
-use tackboard_schema::{ErrorCode, Offset, TimestampMs};
+use tackboard_schema::ErrorCode;
 
 use super::{
     Shard,
-    request::{Failure, Fetched, ListedOffset, Piece},
+    request::{Failure, Fetched, Piece},
     slab::Key,
 };
 use crate::disk::{
@@ -51,12 +51,10 @@ pub enum Launch {
         fetched: Fetched,
     },
     /// Find the first record at or after a time.
-    FindTimestamp {
+    LookUp {
         request: Key,
         entry: u32,
-        log: LogId,
-        timestamp: TimestampMs,
-        scan: TimestampScan,
+        lookup: Lookup,
     },
     /// Move a deleted log to the trash.
     Trash { files: Rc<RefCell<LogFiles>> },
@@ -114,14 +112,12 @@ impl Shard {
                     state.outcome_arrived(request);
                 });
             }),
-            Launch::FindTimestamp {
+            Launch::LookUp {
                 request,
                 entry,
-                log,
-                timestamp,
-                scan,
+                lookup,
             } => self.spawn_net_detached(async move {
-                let outcome = shard.find_timestamp(log, timestamp, scan).await;
+                let outcome = shard.look_up(request, lookup).await;
                 shard.enter(|state| {
                     state.entry_listed(request, entry, outcome);
                     state.outcome_arrived(request);
@@ -347,10 +343,10 @@ impl Shard {
             let message = "reads of history hold all the memory they may; try again";
             return Err(Failure::new(ErrorCode::OverBudget, message));
         };
-        let read_bytes = self.read_all(log, read.segment, read.file_at, read.length as usize);
+        let read_bytes = self.read_all(log, read.segment, read.file_at, read.length);
         let bytes = match read_bytes.await {
             Ok(bytes) => bytes,
-            Err(failure) => return Err(self.retired(log, read).unwrap_or(failure)),
+            Err(fault) => return Err(self.not_fetched(log, read, fault)),
         };
         let range =
             trim_read(&bytes, read).map_err(|damage| self.damaged(log, &damage.to_string()))?;
@@ -363,14 +359,17 @@ impl Shard {
         Ok(fetched)
     }
 
-    /// What to answer when retention has removed what a fetch was about to read.
-    fn retired(&self, log: LogId, read: &DiskRead) -> Option<Failure> {
-        let described = self.state.borrow().machine.describe(log)?;
-        let start = described.log_start_offset;
-        (read.fetch_offset < start).then(|| {
-            let message = format!("the log starts at offset {start}");
-            Failure::new(ErrorCode::OffsetOutOfRange, message)
-        })
+    /// What to answer when the bytes of a fetch could not be read.
+    fn not_fetched(&self, log: LogId, read: &DiskRead, fault: StorageFault) -> Failure {
+        let why = Unreadable::why(&self.state.borrow().machine, log, read.fetch_offset, fault);
+        match why {
+            Unreadable::Deleted => Failure::plain(ErrorCode::UnknownTopicOrPartition),
+            Unreadable::Retired { log_start_offset } => {
+                let message = format!("the log starts at offset {log_start_offset}");
+                Failure::new(ErrorCode::OffsetOutOfRange, message)
+            }
+            Unreadable::Fault(fault) => self.unreadable(log, read.segment, read.file_at, fault),
+        }
     }
 
     /// Reads a range of a segment.
@@ -379,20 +378,25 @@ impl Shard {
         log: LogId,
         segment: SegmentBase,
         at: u64,
-        length: usize,
-    ) -> Result<ReadResult, Failure> {
-        let unreadable = |fault: StorageFault| {
-            tracing::error!(%fault, segment = segment.0.0, at, "a segment could not be read");
-            Failure::new(
-                ErrorCode::KafkaStorageError,
-                format!(
-                    "segment {} could not be read at byte {at}: {fault}",
-                    segment.0
-                ),
-            )
-        };
-        let file = self.segment(log, segment).await.map_err(unreadable)?;
-        file.read(at, length).await.map_err(unreadable)
+        length: u32,
+    ) -> Result<ReadResult, StorageFault> {
+        let file = self.segment(log, segment).await?;
+        file.read(at, length as usize).await
+    }
+
+    fn unreadable(
+        &self,
+        log: LogId,
+        segment: SegmentBase,
+        at: u64,
+        fault: StorageFault,
+    ) -> Failure {
+        let state = self.state.borrow();
+        let partition = state.opened(log).map(|opened| opened.partition.to_string());
+        tracing::error!(partition, %fault, segment = segment.0.0, at, "a segment could not be read");
+        let segment = segment.0;
+        let message = format!("segment {segment} could not be read at byte {at}: {fault}");
+        Failure::new(ErrorCode::KafkaStorageError, message)
     }
 
     fn damaged(&self, log: LogId, what: &str) -> Failure {
@@ -409,40 +413,37 @@ impl Shard {
         )
     }
 
-    async fn find_timestamp(
-        &self,
-        log: LogId,
-        timestamp: TimestampMs,
-        mut scan: TimestampScan,
-    ) -> Result<ListedOffset, Failure> {
+    /// Looks in one stretch of a segment after another; each has a turn of its own, so that a long search does not
+    /// keep fetches waiting.
+    async fn look_up(&self, request: Key, mut lookup: Lookup) -> Result<ListedOffset, Failure> {
         loop {
             let _turn = self.reads.take().await;
-            let bytes = self
-                .read_all(log, scan.segment, scan.file_at, scan.length as usize)
-                .await?;
-            self.metrics().disk_read_bytes.add(bytes.len() as u64);
-            let found = find_record(&bytes, &scan, timestamp)
-                .map_err(|damage| self.damaged(log, &damage.to_string()))?;
-            match found {
-                RecordSearch::Found(record) => {
-                    return Ok(ListedOffset {
-                        offset: record.offset,
-                        timestamp: record.timestamp,
-                    });
+            if !self.state.borrow_mut().is_awaited(request) {
+                return Err(Failure::plain(ErrorCode::NetworkException));
+            }
+            let Lookup {
+                log,
+                timestamp,
+                scan,
+            } = lookup;
+            let read = self.read_all(log, scan.segment, scan.file_at, scan.length);
+            let step = match read.await {
+                Ok(bytes) => {
+                    self.metrics().disk_read_bytes.add(bytes.len() as u64);
+                    let search = find_record(&bytes, &scan, timestamp)
+                        .map_err(|damage| self.damaged(log, &damage.to_string()))?;
+                    lookup.searched(&self.state.borrow().machine, search)
                 }
-                RecordSearch::Continue { from_offset } => {
-                    let next =
-                        self.state
-                            .borrow()
-                            .machine
-                            .continue_timestamp(log, timestamp, from_offset);
-                    let Some(next) = next else {
-                        return Ok(ListedOffset {
-                            offset: Offset(-1),
-                            timestamp: TimestampMs(-1),
-                        });
-                    };
-                    scan = next;
+                Err(fault) => lookup.unreadable(&self.state.borrow().machine, fault),
+            };
+            match step {
+                LookupStep::Read(next) => lookup = next,
+                LookupStep::Listed(listed) => return Ok(listed),
+                LookupStep::Deleted => {
+                    return Err(Failure::plain(ErrorCode::UnknownTopicOrPartition));
+                }
+                LookupStep::Fault(fault) => {
+                    return Err(self.unreadable(log, scan.segment, scan.file_at, fault));
                 }
             }
         }

@@ -71,8 +71,11 @@ impl Shard {
         let gone: Vec<_> = (self.state.borrow().topics.logs())
             .filter(|(partition, _)| image.tombstone(partition.topic).is_some())
             .collect();
-        for (_, log) in gone {
-            self.enter(|state| state.step(Input::Delete { log }, &[]));
+        for (partition, log) in gone {
+            self.enter(|state| {
+                state.topics.deleted(partition);
+                state.step(Input::Delete { log }, &[]);
+            });
         }
     }
 
@@ -92,6 +95,7 @@ impl Shard {
         let folder = self.paths.log(partition);
         let (files, recovered) = recover(folder, partition, known, &config, self.access).await.map_err(|fault| {
             tracing::error!(%partition, topic = %topic.name, %fault, "the partition could not be opened");
+            self.state.borrow_mut().topics.failed(partition);
             PartitionFault {
                 partition,
                 reason: format!("{}-{}: {fault}", topic.name, partition.partition),

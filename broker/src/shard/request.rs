@@ -11,7 +11,7 @@ use glommio::{
     sync::StaticPermit,
 };
 use tackboard_logic::{
-    request::gather::Gather,
+    request::{gather::Gather, lookup::ListedOffset},
     shard::interface::{LogDescription, Ticket},
 };
 use tackboard_schema::{
@@ -109,15 +109,6 @@ impl Piece {
             Piece::Owned(bytes) => bytes,
         }
     }
-}
-
-/// What a timestamp or a special value found.
-#[derive(Clone, Copy, Debug)]
-pub struct ListedOffset {
-    /// −1 when no record is that late.
-    pub offset: Offset,
-    /// The record's timestamp, −1 when there is none.
-    pub timestamp: TimestampMs,
 }
 
 /// One entry of a request, named as the client named it.

@@ -168,19 +168,21 @@ impl State {
         })
     }
 
-    /// Whether anybody still waits for the answer to a request and takes what he is sent.
-    pub(super) fn is_wanted(&mut self, request: Key) -> bool {
-        match self
-            .requests
-            .get_mut(request)
-            .map(|pending| &pending.origin)
-        {
-            Some(Origin::Connection(connection)) => {
-                !connection.is_closed() && !connection.is_congested()
-            }
-            Some(Origin::Core { .. }) => true,
+    /// Whether an answer to a request still reaches anybody.
+    pub(super) fn is_awaited(&mut self, request: Key) -> bool {
+        match self.requests.get_mut(request) {
+            Some(pending) => match &pending.origin {
+                Origin::Connection(connection) => !connection.is_closed(),
+                Origin::Core { .. } => true,
+            },
             None => false,
         }
+    }
+
+    /// Whether the one who waits for the answer to a request also takes what he is sent.
+    pub(super) fn is_wanted(&mut self, request: Key) -> bool {
+        let congested = (self.connection_of(request)).is_some_and(Connection::is_congested);
+        self.is_awaited(request) && !congested
     }
 
     /// One more outcome is to come.

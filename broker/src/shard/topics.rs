@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ahash::AHashMap;
+use ahash::{AHashMap, AHashSet};
 use tackboard_logic::{
     metadata::{Image, Limit, RetentionClock as TopicClock, Topic, TopicConfig},
     shard::interface::{LogConfig, LogId, RetentionClock},
@@ -27,6 +27,8 @@ pub struct Topics {
     core: CoreId,
     image: Arc<Image>,
     open: AHashMap<TopicPartition, LogId>,
+    /// Those of this core that could not be opened.
+    failed: AHashSet<TopicPartition>,
     by_name: AHashMap<Arc<str>, Arc<Topic>>,
 }
 
@@ -38,6 +40,7 @@ impl Topics {
             core,
             image: image.clone(),
             open: AHashMap::new(),
+            failed: AHashSet::new(),
             by_name: AHashMap::new(),
         };
         topics.replace(image);
@@ -53,6 +56,8 @@ impl Topics {
     pub fn replace(&mut self, image: Arc<Image>) {
         let named = |topic: &Arc<Topic>| (topic.name.clone(), topic.clone());
         self.by_name = image.topics().map(named).collect();
+        self.failed
+            .retain(|partition| image.partition(*partition).is_some());
         self.image = image;
     }
 
@@ -63,17 +68,52 @@ impl Topics {
 
     /// A log of this core was opened.
     pub fn opened(&mut self, partition: TopicPartition, log: LogId) {
+        self.failed.remove(&partition);
         self.open.insert(partition, log);
     }
 
-    /// A log of this core was closed.
-    pub fn closed(&mut self, partition: TopicPartition) {
+    /// A log of this core could not be opened.
+    pub fn failed(&mut self, partition: TopicPartition) {
+        self.failed.insert(partition);
+    }
+
+    /// A partition was deleted: its log takes no more requests.
+    pub fn deleted(&mut self, partition: TopicPartition) {
         self.open.remove(&partition);
     }
 
     /// An open log of this core.
     pub fn log(&self, partition: TopicPartition) -> Option<LogId> {
         self.open.get(&partition).copied()
+    }
+
+    /// The open log of a partition that this core owns by its own image or by another core's, which may be newer or
+    /// older.
+    ///
+    /// # Errors
+    /// As Kafka answers for a partition that a broker does not serve: `UNKNOWN_TOPIC_OR_PARTITION` if it is in no
+    /// topic that this core knows, `KAFKA_STORAGE_ERROR` if its log could not be opened, and
+    /// `NOT_LEADER_OR_FOLLOWER` while it is not opened yet.
+    pub fn served(&self, partition: TopicPartition) -> Result<LogId, Failure> {
+        if let Some(log) = self.log(partition) {
+            return Ok(log);
+        }
+        let Some(topic) = self.image.topic_by_id(partition.topic) else {
+            return Err(Failure::plain(ErrorCode::UnknownTopicOrPartition));
+        };
+        let (code, what) = match self.failed.contains(&partition) {
+            true => (
+                ErrorCode::KafkaStorageError,
+                "could not be opened; the broker's log says why",
+            ),
+            false => (
+                ErrorCode::NotLeaderOrFollower,
+                "is not opened yet; try again",
+            ),
+        };
+        let (name, index) = (&topic.name, partition.partition);
+        let message = format!("partition {index} of topic {name} {what}");
+        Err(Failure::new(code, message))
     }
 
     /// All open logs of this core.
@@ -84,7 +124,7 @@ impl Topics {
     /// Where `partition` of `topic` is served.
     ///
     /// # Errors
-    /// An unknown topic or partition, or one whose log could not be opened.
+    /// An unknown partition, one that another broker leads, and all of [`Topics::served`].
     pub fn place(&self, topic: &Topic, partition: PartitionIndex) -> Result<Place, Failure> {
         let unknown = || {
             let message = format!(
@@ -106,13 +146,7 @@ impl Topics {
         if core != self.core {
             return Ok(Place::There(core, name));
         }
-        self.log(name).map(Place::Here).ok_or_else(|| {
-            let message = format!(
-                "partition {partition} of topic {} is not open; the broker's log says why",
-                topic.name
-            );
-            Failure::new(ErrorCode::KafkaStorageError, message)
-        })
+        self.served(name).map(Place::Here)
     }
 
     /// The partitions that this core must have open, with their topics and leader epochs.
@@ -167,5 +201,82 @@ pub fn log_config(config: &Config, topic: &TopicConfig) -> LogConfig {
             Some(TopicClock::Record) => RetentionClock::Record,
         },
         batch_bytes_max: topic.batch_bytes_max.unwrap_or(config.batch_bytes_max),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tackboard_logic::metadata::{
+        ClusterId, Command, CreateTopic, Endpoint, IncarnationId, Machine, RegisterBroker,
+    };
+    use tackboard_schema::{TimestampMs, TopicId};
+
+    use super::*;
+
+    const BROKER: BrokerId = BrokerId(1);
+    const PARTITION: TopicPartition = TopicPartition {
+        topic: TopicId([5; 16]),
+        partition: PartitionIndex(0),
+    };
+
+    fn apply(machine: &mut Machine, command: Command) -> Arc<Image> {
+        let version = machine.image().version + 1;
+        machine.apply(version, command).expect("accepted");
+        machine.image()
+    }
+
+    fn register() -> Command {
+        let endpoint = Endpoint {
+            host: "host".into(),
+            port: 7400,
+        };
+        Command::RegisterBroker(RegisterBroker {
+            broker: BROKER,
+            incarnation: IncarnationId([1; 16]),
+            any_core: endpoint.clone(),
+            cores: vec![endpoint],
+            partitions_per_core_max: 10,
+        })
+    }
+
+    fn create() -> Command {
+        Command::CreateTopic(CreateTopic {
+            name: "t".into(),
+            topic_id: PARTITION.topic,
+            partitions: 1,
+            replication_factor: 1,
+            configs: Vec::new(),
+            at: TimestampMs(0),
+        })
+    }
+
+    fn refused(topics: &Topics) -> ErrorCode {
+        topics.served(PARTITION).expect_err("not served").code
+    }
+
+    #[test]
+    fn a_partition_that_is_not_served_is_told_of_as_kafka_does() {
+        let mut machine = Machine::new(ClusterId([7; 16]));
+        let image = apply(&mut machine, register());
+        let mut topics = Topics::new(BROKER, CoreId(0), image);
+        assert_eq!(refused(&topics), ErrorCode::UnknownTopicOrPartition);
+
+        topics.replace(apply(&mut machine, create()));
+        assert_eq!(refused(&topics), ErrorCode::NotLeaderOrFollower);
+        topics.failed(PARTITION);
+        assert_eq!(refused(&topics), ErrorCode::KafkaStorageError);
+        // A later image tries again.
+        let log = LogId {
+            slot: 3,
+            generation: 1,
+        };
+        topics.opened(PARTITION, log);
+        assert_eq!(topics.served(PARTITION).expect("open"), log);
+
+        // From the deletion on, though what was in flight is still awaited.
+        let delete = Command::DeleteTopic { name: "t".into() };
+        topics.replace(apply(&mut machine, delete));
+        topics.deleted(PARTITION);
+        assert_eq!(refused(&topics), ErrorCode::UnknownTopicOrPartition);
     }
 }

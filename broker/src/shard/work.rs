@@ -2,18 +2,18 @@
 
 use bytes::Bytes;
 use tackboard_logic::{
-    request::gather::Gather,
+    request::{
+        gather::Gather,
+        lookup::{ListedOffset, Lookup, LookupStep, Wanted},
+    },
     shard::interface::{Append, FetchEntry, Input, LogId, PayloadId, Ticket},
 };
-use tackboard_schema::{
-    CoreId, ErrorCode, Offset, TimestampMs, TopicPartition, record_batch::check_batch,
-};
+use tackboard_schema::{CoreId, ErrorCode, TimestampMs, TopicPartition, record_batch::check_batch};
 
 use super::{
     launch::Launch,
     request::{
-        Appended, Body, Entry, Failure, Fetched, Levels, ListedOffset, Origin, Part, Pending,
-        TicketTarget, Work,
+        Appended, Body, Entry, Failure, Fetched, Levels, Origin, Part, Pending, TicketTarget, Work,
     },
     slab::Key,
     state::State,
@@ -25,11 +25,6 @@ use crate::native::connection::Connection;
 const PAYLOAD: PayloadId = PayloadId(0);
 /// Batches in one produce entry.
 pub const BATCHES_PER_ENTRY_MAX: usize = 1024;
-
-/// `ListOffsets`: the high watermark.
-pub const LATEST: TimestampMs = TimestampMs(-1);
-/// `ListOffsets`: the log start offset.
-pub const EARLIEST: TimestampMs = TimestampMs(-2);
 
 impl State {
     // ---- produce --------------------------------------------------------------------------------------------------
@@ -194,35 +189,25 @@ impl State {
         log: LogId,
         timestamp: TimestampMs,
     ) {
-        let described = self.machine.describe(log);
-        let special = |offset: Offset| ListedOffset {
-            offset,
-            timestamp: TimestampMs(-1),
-        };
-        let outcome = match (described, timestamp) {
-            (None, _) => Err(Failure::plain(ErrorCode::KafkaStorageError)),
-            (Some(log), LATEST) => Ok(special(log.high_watermark)),
-            (Some(log), EARLIEST) => Ok(special(log.log_start_offset)),
-            (Some(_), time) if time.0 < 0 => {
-                let message = format!(
-                    "timestamp {time} is not a time; −1 asks for the latest offset, −2 for the earliest"
-                );
-                Err(Failure::new(ErrorCode::InvalidRequest, message))
+        let step = match Wanted::parse(timestamp) {
+            Ok(wanted) => Lookup::begin(&self.machine, log, wanted),
+            Err(refusal) => {
+                let failure = Failure::new(ErrorCode::InvalidRequest, refusal.to_string());
+                return self.entry_listed(request, entry, Err(failure));
             }
-            (Some(_), _) => match self.machine.find_timestamp(log, timestamp) {
-                None => Ok(special(Offset(-1))),
-                Some(scan) => {
-                    self.expect(request);
-                    self.launches.push(Launch::FindTimestamp {
-                        request,
-                        entry,
-                        log,
-                        timestamp,
-                        scan,
-                    });
-                    return;
-                }
-            },
+        };
+        let outcome = match step {
+            LookupStep::Read(lookup) => {
+                self.expect(request);
+                return self.launches.push(Launch::LookUp {
+                    request,
+                    entry,
+                    lookup,
+                });
+            }
+            LookupStep::Listed(listed) => Ok(listed),
+            LookupStep::Deleted => Err(Failure::plain(ErrorCode::UnknownTopicOrPartition)),
+            LookupStep::Fault(_) => unreachable!("nothing was read yet"),
         };
         self.entry_listed(request, entry, outcome);
     }
@@ -251,7 +236,7 @@ impl State {
             ..
         }) = self.requests.get_mut(request)
         {
-            let missing = || Failure::plain(ErrorCode::KafkaStorageError);
+            let missing = || Failure::plain(ErrorCode::UnknownTopicOrPartition);
             entries[entry as usize].outcome = Some(described.ok_or_else(missing));
         }
     }
@@ -274,14 +259,6 @@ impl State {
     }
 
     // ---- for other cores ------------------------------------------------------------------------------------------
-
-    /// The log of this core that another core asks for.
-    fn place_for_peer(&self, partition: TopicPartition) -> Result<LogId, Failure> {
-        self.topics.log(partition).ok_or_else(|| {
-            // The asker's image may be older or newer than ours.
-            Failure::plain(ErrorCode::NotLeaderOrFollower)
-        })
-    }
 
     /// Does another core's part of a request.
     pub(super) fn work_for(&mut self, from: CoreId, call: Key, work: Work) {
@@ -326,7 +303,7 @@ impl State {
             } => {
                 let deadline_us = self.deadline_us(timeout_ms);
                 for (index, (name, bytes)) in (0..).zip(&entries) {
-                    match self.place_for_peer(*name) {
+                    match self.topics.served(*name) {
                         Ok(log) => {
                             self.append_here(request, index, log, bytes, levels, deadline_us);
                         }
@@ -344,7 +321,7 @@ impl State {
                 let mut here = Vec::with_capacity(entries.len());
                 let mut failed = false;
                 for (index, (name, offset, bytes_max)) in (0..).zip(entries) {
-                    match self.place_for_peer(name) {
+                    match self.topics.served(name) {
                         Ok(log) => here.push((
                             index,
                             FetchEntry {
@@ -366,7 +343,7 @@ impl State {
             }
             Work::ListOffsets(entries) => {
                 for (index, (name, timestamp)) in (0..).zip(entries) {
-                    match self.place_for_peer(name) {
+                    match self.topics.served(name) {
                         Ok(log) => self.list_offset_here(request, index, log, timestamp),
                         Err(failure) => self.entry_failed(request, index, failure),
                     }
@@ -374,7 +351,7 @@ impl State {
             }
             Work::Describe(entries) => {
                 for (index, name) in (0..).zip(entries) {
-                    match self.place_for_peer(name) {
+                    match self.topics.served(name) {
                         Ok(log) => self.describe_here(request, index, log),
                         Err(failure) => self.entry_failed(request, index, failure),
                     }

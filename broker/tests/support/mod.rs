@@ -1,5 +1,7 @@
 //! What the tests of the whole broker share: a broker on ports of its own, and a client that speaks bare frames.
 
+#![allow(dead_code, reason = "each test uses a part")]
+
 use std::{
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpStream},
@@ -15,7 +17,9 @@ use tackboard_schema::{
     CorrelationId, Offset, PartitionIndex, TimestampMs,
     frame::{self, ApiKey, Kind, Parsed},
     native::{
-        CreateTopicRequest, CreateTopicRequestArgs, CreateTopicResponse, FetchEntryHead,
+        CreateTopicRequest, CreateTopicRequestArgs, CreateTopicResponse, DeleteTopicRequest,
+        DeleteTopicRequestArgs, DeleteTopicResponse, DescribeTopicRequest,
+        DescribeTopicRequestArgs, DescribeTopicResponse, ErrorResponse, FetchEntryHead,
         FetchRequestHead, FetchResponse, HeadBuilder, ListOffsetsEntry, ListOffsetsEntryArgs,
         ListOffsetsRequest, ListOffsetsRequestArgs, ListOffsetsResponse, ProduceEntryHead,
         ProduceRequestHead, ProduceResponse, read_head,
@@ -166,6 +170,40 @@ impl Raw {
             .error_code()
     }
 
+    /// Deletes a topic; returns the error code.
+    pub fn delete_topic(&mut self, name: &str) -> i16 {
+        let mut heads = std::mem::take(&mut self.heads);
+        let head = heads.build(|builder| {
+            let name = Some(builder.create_string(name));
+            DeleteTopicRequest::create(builder, &DeleteTopicRequestArgs { name })
+        });
+        let answer = self.ask(ApiKey::DeleteTopic, head, &[]);
+        self.heads = heads;
+        read_head::<DeleteTopicResponse<'_>>(&answer.head)
+            .expect("its head")
+            .error_code()
+    }
+
+    /// Describes a topic; returns its error code and those of its partitions.
+    pub fn describe_topic(&mut self, name: &str) -> Vec<i16> {
+        let mut heads = std::mem::take(&mut self.heads);
+        let head = heads.build(|builder| {
+            let name = Some(builder.create_string(name));
+            DescribeTopicRequest::create(builder, &DescribeTopicRequestArgs { name })
+        });
+        let answer = self.ask(ApiKey::DescribeTopic, head, &[]);
+        self.heads = heads;
+        if answer.api == ApiKey::Error.key() {
+            let error = read_head::<ErrorResponse<'_>>(&answer.head).expect("an error");
+            return vec![error.error_code()];
+        }
+        let head = read_head::<DescribeTopicResponse<'_>>(&answer.head).expect("its head");
+        let partitions = head.partitions().into_iter().flatten();
+        std::iter::once(head.error_code())
+            .chain(partitions.map(|partition| partition.error_code()))
+            .collect()
+    }
+
     /// Sends a produce request.
     pub fn send_produce(&mut self, topic: &str, partition: i32, batch: &[u8]) -> u64 {
         let mut heads = std::mem::take(&mut self.heads);
@@ -239,27 +277,40 @@ impl Raw {
             .collect())
     }
 
-    /// Looks an offset up.
+    /// Looks an offset up: the offset and its timestamp.
     pub fn list_offset(&mut self, topic: &str, partition: i32, timestamp_ms: i64) -> (i64, i64) {
+        let listed = self.list_offsets(&[(topic, partition, timestamp_ms)]);
+        listed[0].unwrap_or_else(|code| panic!("refused with {code}"))
+    }
+
+    /// Looks offsets up: the offset and its timestamp, or the error code, of each.
+    pub fn list_offsets(&mut self, entries: &[(&str, i32, i64)]) -> Vec<Result<(i64, i64), i16>> {
         let mut heads = std::mem::take(&mut self.heads);
         let head = heads.build(|builder| {
-            let args = ListOffsetsEntryArgs {
-                topic: Some(builder.create_string(topic)),
-                partition,
-                timestamp_ms,
-            };
-            let entry = ListOffsetsEntry::create(builder, &args);
+            let entries: Vec<_> = (entries.iter())
+                .map(|(topic, partition, timestamp_ms)| {
+                    let args = ListOffsetsEntryArgs {
+                        topic: Some(builder.create_string(topic)),
+                        partition: *partition,
+                        timestamp_ms: *timestamp_ms,
+                    };
+                    ListOffsetsEntry::create(builder, &args)
+                })
+                .collect();
             let args = ListOffsetsRequestArgs {
-                entries: Some(builder.create_vector(&[entry])),
+                entries: Some(builder.create_vector(&entries)),
             };
             ListOffsetsRequest::create(builder, &args)
         });
         let answer = self.ask(ApiKey::ListOffsets, head, &[]);
         self.heads = heads;
         let head = read_head::<ListOffsetsResponse<'_>>(&answer.head).expect("its head");
-        let result = head.results().expect("results").get(0);
-        assert_eq!(result.error_code(), 0, "{:?}", result.message());
-        (result.offset(), result.timestamp_ms())
+        (head.results().expect("results").iter())
+            .map(|result| match result.error_code() {
+                0 => Ok((result.offset(), result.timestamp_ms())),
+                code => Err(code),
+            })
+            .collect()
     }
 }
 

@@ -95,8 +95,7 @@ pub struct FoundRecord {
 pub enum RecordSearch {
     /// The first record at or after the time.
     Found(FoundRecord),
-    /// Not in these bytes: ask [`Shard::continue_timestamp`](crate::shard::Shard::continue_timestamp) where to look
-    /// next.
+    /// Not in these bytes: [`Lookup::searched`](crate::request::lookup::Lookup::searched) says where to look next.
     Continue {
         /// No record below this offset counts.
         from_offset: Offset,

@@ -5,4 +5,5 @@ pub mod account;
 pub mod acks;
 pub mod calls;
 pub mod gather;
+pub mod lookup;
 pub mod parked;

@@ -11,13 +11,9 @@ impl Shard {
         self.log(log).map(|log| log.describe())
     }
 
-    /// Where to look for the first record at or after `timestamp`; `None`: there is no such record.
-    pub fn find_timestamp(&self, log: LogId, timestamp: TimestampMs) -> Option<TimestampScan> {
-        self.continue_timestamp(log, timestamp, Offset(0))
-    }
-
-    /// Where to look next when a scan did not find the record; `None`: there is no such record.
-    pub fn continue_timestamp(
+    /// Where to look for the first record at or after `timestamp` from `from_offset` on; `None`: there is no such
+    /// record, or the log is not open.
+    pub(crate) fn timestamp_scan(
         &self,
         log: LogId,
         timestamp: TimestampMs,

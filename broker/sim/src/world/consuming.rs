@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tackboard_logic::log::{self, Damage, RecordSearch};
+use tackboard_logic::log::{self, Damage};
+use tackboard_logic::request::lookup::{Lookup, LookupStep, Wanted};
 use tackboard_logic::shard::interface::{
     DiskRead, FetchAnswer, FetchData, FetchEntry, Input, LogId, StorageFault, Ticket, TimestampScan,
 };
@@ -399,22 +400,21 @@ impl World {
         timestamp: i64,
     ) -> Option<Option<(i64, i64)>> {
         let time = TimestampMs(timestamp);
-        let mut scan = self.host(core).shard.find_timestamp(log, time);
+        let mut step = Lookup::begin(&self.host(core).shard, log, Wanted::At(time));
         for _ in 0..10_000 {
-            let Some(now) = scan else {
-                return Some(None);
+            let lookup = match step {
+                LookupStep::Read(lookup) => lookup,
+                LookupStep::Listed(listed) if listed.offset == Offset(-1) => return Some(None),
+                LookupStep::Listed(listed) => {
+                    return Some(Some((listed.offset.0, listed.timestamp.0)));
+                }
+                LookupStep::Deleted | LookupStep::Fault(_) => {
+                    panic!("the log is open and its reads do not fail: {step:?}")
+                }
             };
-            let bytes = self.read_for_scan(number, &now);
-            match log::find_record(&bytes, &now, time) {
-                Ok(RecordSearch::Found(found)) => {
-                    return Some(Some((found.offset.0, found.timestamp.0)));
-                }
-                Ok(RecordSearch::Continue { from_offset }) => {
-                    scan = self
-                        .host(core)
-                        .shard
-                        .continue_timestamp(log, time, from_offset);
-                }
+            let bytes = self.read_for_scan(number, &lookup.scan);
+            match log::find_record(&bytes, &lookup.scan, time) {
+                Ok(search) => step = lookup.searched(&self.host(core).shard, search),
                 Err(damage) => {
                     let partition = &self.partitions[number as usize];
                     let rotten = partition.sequence.iter().any(|placed| placed.rotten);
