@@ -4,8 +4,9 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::config::Config;
+use crate::config::host::{Limit, limit};
 use crate::config::quantity::{approximate_size, separated, show_size};
+use crate::config::{Config, open_files};
 
 use super::Finding;
 
@@ -13,40 +14,11 @@ use super::Finding;
 const LOCKED_BYTES_PER_CORE_MIN: u64 = 512 << 10;
 /// Buffers that a core registers with the kernel: its I/O arena, on each of its three rings.
 const LOCKED_BYTES_PER_CORE_GOOD: u64 = 3 * (16 << 20);
-/// Descriptors of a core beside partitions and connections: rings, listeners, ledger.
-const FILES_PER_CORE: u64 = 128;
-/// The active segment is open twice: plainly and with O_DSYNC. Sealed ones that are being read come on top.
-const FILES_PER_PARTITION: u64 = 2;
-/// Each half of a connection has a descriptor of its own.
-const FILES_PER_CONNECTION: u64 = 2;
-/// Descriptors of everything else.
-const FILES_OF_PROCESS: u64 = 128;
 /// Below this not even a small broker starts.
 const FILES_MIN: u64 = 256;
 
 const RAISE_LOCKED: &str =
     "raise it: LimitMEMLOCK=infinity in the unit, or `ulimit -l unlimited` in this shell";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Limit {
-    soft: u64,
-    hard: u64,
-}
-
-fn limit(resource: libc::__rlimit_resource_t) -> io::Result<Limit> {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
-    // SAFETY: the pointer is valid during the call.
-    if unsafe { libc::getrlimit(resource, &mut limit) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(Limit {
-        soft: limit.rlim_cur,
-        hard: limit.rlim_max,
-    })
-}
 
 pub(super) fn locked_memory(config: &Config) -> Finding {
     let limit = limit(libc::RLIMIT_MEMLOCK).map(|limit| limit.soft);
@@ -95,17 +67,14 @@ fn may_lock_without_limit() -> bool {
 }
 
 pub(super) fn open_files(config: &Config) -> Finding {
-    let per_core = FILES_PER_CORE
-        + FILES_PER_PARTITION * u64::from(config.partitions_max_per_core)
-        + FILES_PER_CONNECTION * u64::from(config.connections_max);
-    let wanted = FILES_OF_PROCESS + per_core * config.cores.len() as u64;
+    let wanted = open_files::wanted(config);
     judge_open_files(limit(libc::RLIMIT_NOFILE).map(|limit| limit.hard), wanted)
 }
 
 fn judge_open_files(limit: io::Result<u64>, wanted: u64) -> Finding {
     const NAME: &str = "open files";
     let remedy = format!(
-        "raise it: LimitNOFILE={} in the unit, or `ulimit -Hn {}` as root; or lower native.connections_max",
+        "raise it: LimitNOFILE={} in the unit, or `ulimit -Hn {}` as root; or lower native.connections_max and storage.partitions_per_core_max",
         wanted.next_power_of_two(),
         wanted.next_power_of_two()
     );

@@ -18,11 +18,13 @@ pub struct Host {
     pub memory_bytes: u64,
     /// Size of the file system that holds (or will hold) the data folder.
     pub file_system_bytes: u64,
+    /// Files that the process may have open, once its soft limit is raised to the hard one.
+    pub open_files_max: u64,
 }
 
 impl Host {
     /// Looks at the running system. What cannot be read counts as absent: one CPU, 1 GiB of
-    /// memory, an empty file system; the checks before the start say more.
+    /// memory, an empty file system, no open files; the checks before the start say more.
     pub fn gather(data_dir: &Path) -> Self {
         Self {
             cpus: allowed_cpus(),
@@ -30,8 +32,34 @@ impl Host {
             file_system_bytes: existing_ancestor(data_dir)
                 .and_then(|folder| file_system_space(&folder).ok())
                 .map_or(0, |space| space.total_bytes),
+            open_files_max: limit(libc::RLIMIT_NOFILE).map_or(0, |limit| limit.hard),
         }
     }
+}
+
+/// A limit of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limit {
+    /// The one that holds.
+    pub soft: u64,
+    /// What the process may raise it to.
+    pub hard: u64,
+}
+
+/// A limit as it now stands.
+pub fn limit(resource: libc::__rlimit_resource_t) -> io::Result<Limit> {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: the pointer is valid during the call.
+    if unsafe { libc::getrlimit(resource, &mut limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(Limit {
+        soft: limit.rlim_cur,
+        hard: limit.rlim_max,
+    })
 }
 
 /// CPU ids that this process may run on, ascending. Never empty.

@@ -9,6 +9,7 @@ fn host() -> Host {
         cpus: vec![0, 1],
         memory_bytes: 8 << 30,
         file_system_bytes: 100 << 30,
+        open_files_max: 20_000,
     }
 }
 
@@ -175,6 +176,14 @@ fn broken_toml_is_a_fault_with_its_line_and_the_rest_is_still_checked() {
             .any(|fault| fault.subject == "cores = \"some\""),
         "{faults:?}"
     );
+}
+
+#[test]
+fn connections_are_as_many_as_open_files_allow_unless_they_are_set() {
+    let connections = |sets: &[&str]| load_sets(sets).expect("valid").connections_max;
+    assert_eq!(connections(&[]), 3_904);
+    assert_eq!(connections(&["cores=[0]"]), 8_872);
+    assert_eq!(connections(&["native.connections_max=50000"]), 50_000);
 }
 
 #[test]

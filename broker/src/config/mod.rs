@@ -13,6 +13,7 @@ mod fault;
 pub mod host;
 mod load;
 mod model;
+pub mod open_files;
 pub mod quantity;
 pub mod render;
 mod resolve;

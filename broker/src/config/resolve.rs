@@ -14,6 +14,7 @@ use super::fault::{Fault, Origin};
 use super::host::Host;
 use super::load::Entries;
 use super::model::{Config, DirectIo, LogFormat, Logging, MemoryBudget};
+use super::open_files;
 use super::quantity::show_size;
 use super::value::Value;
 
@@ -66,10 +67,20 @@ impl Reader<'_> {
             .size("memory.total")
             .unwrap_or(host.memory_bytes / MEMORY_AUTO_DIVISOR);
         let retention = self.duration("log.retention.ms");
+        let partitions_max_per_core = self.integer("storage.partitions_per_core_max") as u32;
+        let connections_max = self.integer_or_word("native.connections_max");
         Config {
             broker_id: BrokerId(self.integer("broker.id") as i32),
             data_dir: self.path("data.dir"),
             memory: MemoryBudget::split(memory_bytes, cores.len()),
+            connections_max: match connections_max {
+                Some(number) => number as u32,
+                None => open_files::connections_that_fit(
+                    host.open_files_max,
+                    cores.len(),
+                    partitions_max_per_core,
+                ),
+            },
             cores,
             native_bind: self
                 .address("native.bind")
@@ -101,10 +112,9 @@ impl Reader<'_> {
                 .unwrap_or((host.file_system_bytes / 20).min(RESERVE_AUTO_MAX)),
             batch_bytes_max: self.plain_size("message.max.bytes") as u32,
             frame_bytes_max: self.plain_size("native.frame_bytes_max") as u32,
-            connections_max: self.integer("native.connections_max") as u32,
             requests_in_flight_max: self.integer("native.requests_in_flight_max") as u32,
             request_bytes_in_flight_max: self.plain_size("native.request_bytes_in_flight_max"),
-            partitions_max_per_core: self.integer("storage.partitions_per_core_max") as u32,
+            partitions_max_per_core,
             default_partitions: self.integer("num.partitions") as i32,
             default_replication_factor: self.integer("default.replication.factor") as i16,
             min_insync_replicas: self.integer("min.insync.replicas") as i16,
@@ -153,8 +163,14 @@ impl Reader<'_> {
     }
 
     fn integer(&self, key: &str) -> i64 {
+        self.integer_or_word(key)
+            .unwrap_or_else(|| panic!("{key} has no word"))
+    }
+
+    fn integer_or_word(&self, key: &str) -> Option<i64> {
         match &self.entries.entry(key).value {
-            Value::Integer(number) => *number,
+            Value::Integer(number) => Some(*number),
+            Value::Word(_) => None,
             other => mistake(key, other),
         }
     }

@@ -43,7 +43,11 @@ pub enum Kind {
         words: &'static [&'static str],
     },
     /// A whole number.
-    Integer { min: i64, max: i64 },
+    Integer {
+        min: i64,
+        max: i64,
+        words: &'static [&'static str],
+    },
     /// `"127.0.0.1:7400"`: an IP address and a port.
     Address { words: &'static [&'static str] },
     /// `"broker-1.example.org:7400"`, or a word.
@@ -132,6 +136,7 @@ const BROKER: &[Setting] = &[
         Kind::Integer {
             min: 0,
             max: i32::MAX as i64,
+            words: &[],
         },
         "1",
         Some("node.id"),
@@ -330,6 +335,7 @@ const TOPICS: &[Setting] = &[
         Kind::Integer {
             min: 1,
             max: 100_000,
+            words: &[],
         },
         "1",
         Some("num.partitions"),
@@ -340,6 +346,7 @@ const TOPICS: &[Setting] = &[
         Kind::Integer {
             min: 1,
             max: i16::MAX as i64,
+            words: &[],
         },
         "1",
         Some("default.replication.factor"),
@@ -350,6 +357,7 @@ const TOPICS: &[Setting] = &[
         Kind::Integer {
             min: 1,
             max: i16::MAX as i64,
+            words: &[],
         },
         "1",
         Some("min.insync.replicas"),
@@ -385,16 +393,18 @@ const LIMITS: &[Setting] = &[
         Kind::Integer {
             min: 1,
             max: 1_000_000,
+            words: &["auto"],
         },
-        "10000",
+        "\"auto\"",
         Some("max.connections"),
-        "Native connections of one core. A connection beyond it is closed at once. Each needs two open files: `tackboard check` compares.",
+        "Native connections of one core. A connection beyond it is closed at once. Each needs two open files. `auto`: 10,000, or what the limit on open files (`ulimit -Hn`) leaves beside the partitions, but not less than 256; `tackboard check` compares.",
     ),
     setting(
         "native.requests_in_flight_max",
         Kind::Integer {
             min: 1,
             max: 100_000,
+            words: &[],
         },
         "256",
         Some("max.in.flight.requests.per.connection (a producer setting there)"),
@@ -416,6 +426,7 @@ const LIMITS: &[Setting] = &[
         Kind::Integer {
             min: 1,
             max: 100_000,
+            words: &[],
         },
         "1000",
         None,

@@ -105,7 +105,7 @@ impl Kind {
                     .contains(&duration)
                     .then_some(Value::Duration(duration))
             }
-            (Kind::Integer { min, max }, Written::Integer(number)) => (*min..=*max)
+            (Kind::Integer { min, max, .. }, Written::Integer(number)) => (*min..=*max)
                 .contains(number)
                 .then_some(Value::Integer(*number)),
             (Kind::Address { .. }, Written::Text(text)) => text.parse().ok().map(Value::Address),
@@ -132,12 +132,13 @@ impl Kind {
         match self {
             Kind::Size { words, .. }
             | Kind::Duration { words, .. }
+            | Kind::Integer { words, .. }
             | Kind::Address { words }
             | Kind::HostPort { words }
             | Kind::Host { words }
             | Kind::Choice(words) => words,
             Kind::Cores | Kind::Acks => &["all"],
-            Kind::Integer { .. } | Kind::Path => &[],
+            Kind::Path => &[],
         }
     }
 
@@ -155,7 +156,7 @@ impl Kind {
                 show_duration(Duration::from_millis(*max_ms)),
                 show_duration(Duration::from_millis((*max_ms).min(100)))
             ),
-            Kind::Integer { min, max } => format!("a whole number from {min} to {max}"),
+            Kind::Integer { min, max, .. } => format!("a whole number from {min} to {max}"),
             Kind::Address { .. } => "an address and port, e.g. \"127.0.0.1:7400\"".to_owned(),
             Kind::HostPort { .. } => {
                 "a host and port, e.g. \"broker-1.example.org:7400\"".to_owned()
