@@ -1,8 +1,8 @@
 //! A broker inside this process: what `serve`, the load generator and tests start.
 //!
-//! Order: lock the folder → read superblock and ledgers → bind every port → clear the clean flag on the medium → start
-//! the control thread (it registers this process, which bumps the epochs of what it leads) → start the cores, which
-//! recover their logs → serve. Stopping goes the other way and ends with the clean flag.
+//! Order: lock the folder → read superblock and ledgers → bind every port (before, where the folder is new) → clear the
+//! clean flag on the medium → start the control thread (it registers this process, which bumps the epochs of what it
+//! leads) → start the cores, which recover their logs → serve. Stopping goes the other way and ends with the clean flag.
 //!
 //! Installs no signal handler and no log subscriber, and never ends the process.
 
@@ -127,9 +127,8 @@ struct Sockets {
 /// See [`StartError`].
 pub fn start(config: Config) -> Result<Handle, StartError> {
     let config = Arc::new(config);
-    let mut folder = Folder::open(&config.data_dir, config.broker_id)?;
     let storage = storage(&config)?;
-    let sockets = bind(&config)?;
+    let (mut folder, sockets) = reserve_all(&config)?;
     folder.begin_run()?;
     let metrics = Metrics::new(config.cores.len());
     let watchdog = Watchdog::start();
@@ -223,18 +222,28 @@ fn storage(config: &Config) -> Result<StorageVerdict, StartError> {
         what,
         remedy,
     };
-    let verdict = judge_storage(&config.data_dir).map_err(|error| {
-        refuse(
-            error.to_string(),
-            "see whether it can be written".to_owned(),
-        )
-    })?;
+    let verdict = judge_storage(&config.data_dir)
+        .map_err(|unusable| refuse(unusable.text, unusable.remedy))?;
     match (verdict.reason(), config.direct_io) {
         (Some(reason), DirectIo::Require) => {
             let what = format!("{reason}, and storage.direct_io = \"require\"");
             Err(refuse(what, direct_io_remedy()))
         }
         _ => Ok(verdict),
+    }
+}
+
+/// The folder and every port. A folder that exists is locked first, so that a second broker on it is refused by the
+/// folder's name; one that must be made is made once all ports are ours, so that a start without them leaves nothing
+/// behind.
+fn reserve_all(config: &Config) -> Result<(Folder, Sockets), StartError> {
+    let open = || Folder::open(&config.data_dir, config.broker_id);
+    if config.data_dir.exists() {
+        let folder = open()?;
+        Ok((folder, bind(config)?))
+    } else {
+        let sockets = bind(config)?;
+        Ok((open()?, sockets))
     }
 }
 

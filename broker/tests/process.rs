@@ -296,6 +296,26 @@ fn a_second_broker_on_the_folder_is_refused_and_the_folder_outlives_a_kill() {
 }
 
 #[test]
+fn a_start_that_finds_its_port_taken_leaves_no_folder_behind() {
+    let data = folder();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("bound");
+    let folder = data.path().join("new/data");
+    for key in ["native.bind", "native.core_bind", "http.bind"] {
+        let output = serve(&folder, &["--set", &format!("{key}={address}")])
+            .output()
+            .expect("runs");
+        assert_eq!(output.status.code(), Some(1));
+        let stderr = text(&output.stderr);
+        assert!(
+            stderr.contains(key) && stderr.contains("another process listens there"),
+            "{stderr}"
+        );
+        assert!(!data.path().join("new").exists(), "{key}");
+    }
+}
+
+#[test]
 fn http_answers_while_the_broker_serves() {
     let data = folder();
     let broker = Broker::start(data.path());

@@ -18,7 +18,7 @@ use serde::Serialize;
 use crate::config::{Config, DirectIo};
 
 pub use limits::raise_open_files;
-pub use storage::{Refused, StorageVerdict, judge as judge_storage};
+pub use storage::{Refused, StorageVerdict, Unusable, judge as judge_storage};
 
 /// How bad a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -103,15 +103,15 @@ fn storage_finding(config: &Config) -> Finding {
     let folder = config.data_dir.display();
     let verdict = match judge_storage(&config.data_dir) {
         Ok(verdict) => verdict,
-        Err(error) => {
-            let remedy = format!("make the folder writable: chown \"$(id -un)\" {folder}");
-            return Finding::fault(NAME, error.to_string(), remedy);
-        }
+        Err(unusable) => return Finding::fault(NAME, unusable.text, unusable.remedy),
     };
     match (verdict.reason(), config.direct_io) {
         (None, _) => Finding::ok(
             NAME,
-            format!("direct, {folder} is on {}", verdict.file_system),
+            match config.data_dir.exists() {
+                true => format!("direct, {folder} is on {}", verdict.file_system),
+                false => format!("direct, {folder} will be made on {}", verdict.file_system),
+            },
         ),
         (Some(reason), DirectIo::Prefer) => Finding::warn(
             NAME,
@@ -214,5 +214,10 @@ mod tests {
     fn a_folder_that_cannot_be_written_is_a_fault() {
         let finding = storage_finding(&config(Path::new("/proc/tackboard"), "prefer"));
         assert_eq!(finding.level, Level::Fault, "{finding:?}");
+        // To own /proc would not help.
+        assert!(
+            finding.remedy.is_some_and(|text| !text.contains("chown")),
+            "the remedy does not fit"
+        );
     }
 }

@@ -52,36 +52,77 @@ impl StorageVerdict {
     }
 }
 
+/// Why no file can be made for the data folder at all, which is another matter than direct I/O.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unusable {
+    /// What was found; names the folder.
+    pub text: String,
+    /// What mends it.
+    pub remedy: String,
+}
+
 /// Judges the folder, or the nearest one above it that exists.
 ///
 /// # Errors
-/// When no file can be made there at all, which is another matter than direct I/O. Names the folder.
-pub fn judge(data_dir: &Path) -> io::Result<StorageVerdict> {
-    let folder = existing_ancestor(data_dir).ok_or_else(|| {
-        named(
-            "there is no folder above",
-            data_dir,
-            &io::ErrorKind::NotFound.into(),
-        )
-    })?;
-    let kind = file_system(&folder).map_err(|error| named("cannot look at", &folder, &error))?;
-    let refused = match try_write(&folder, libc::O_DIRECT) {
+/// [`Unusable`].
+pub fn judge(data_dir: &Path) -> Result<StorageVerdict, Unusable> {
+    let unusable = |what: &str, path: &Path, error: &io::Error| Unusable {
+        text: format!("{what} {}: {error}", path.display()),
+        remedy: remedy(error.kind(), data_dir, path == data_dir),
+    };
+    let data_dir = &std::path::absolute(data_dir)
+        .map_err(|error| unusable("cannot find", data_dir, &error))?;
+    let folder = data_dir.ancestors().find(|path| path.exists());
+    let folder = folder.unwrap_or(Path::new("/"));
+    if !folder.is_dir() {
+        return Err(Unusable {
+            text: format!("{} is a file, not a folder", folder.display()),
+            remedy: ANOTHER.to_owned(),
+        });
+    }
+    let kind = file_system(folder).map_err(|error| unusable("cannot look at", folder, &error))?;
+    let refused = match try_write(folder, libc::O_DIRECT) {
         _ if kind.memory_backed => Some(Refused::InMemory),
         Ok(()) => None,
         Err(Trial::Refused(error)) => Some(Refused::ByFileSystem(error.to_string())),
-        Err(Trial::Failed(error)) => return Err(named("cannot write in", &folder, &error)),
+        Err(Trial::Failed(error)) => {
+            return Err(unusable("cannot write in", folder, &error));
+        }
     };
     if refused.is_some() {
         // The fallback must be possible: some file systems take no writes at all.
-        try_write(&folder, 0).map_err(|trial| {
+        try_write(folder, 0).map_err(|trial| {
             let (Trial::Refused(error) | Trial::Failed(error)) = trial;
-            named("cannot write in", &folder, &error)
+            unusable("cannot write in", folder, &error)
         })?;
     }
     Ok(StorageVerdict {
         file_system: kind.name,
         refused,
     })
+}
+
+const ANOTHER: &str = "use another folder: --data DIR";
+
+fn remedy(kind: io::ErrorKind, data_dir: &Path, exists: bool) -> String {
+    let folder = data_dir.display();
+    match kind {
+        io::ErrorKind::PermissionDenied if exists => {
+            format!("give it to this user: sudo chown -R \"$(id -un)\" {folder}; or {ANOTHER}")
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!(
+                "make it for this user: sudo install -d -o \"$(id -un)\" {folder}; or {ANOTHER}"
+            )
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            format!("it is mounted read-only: mount it for writing, or {ANOTHER}")
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            format!("free space there, or {ANOTHER}")
+        }
+        _ => ANOTHER.to_owned(),
+    }
 }
 
 /// Free space against the reserve.
@@ -236,6 +277,28 @@ impl Drop for AlignedBlock {
     }
 }
 
-fn named(what: &str, path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{what} {}: {error}", path.display()))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_through_a_file_is_no_folder() {
+        let file = tempfile::NamedTempFile::new().expect("file");
+        for path in [file.path().to_owned(), file.path().join("below")] {
+            let unusable = judge(&path).expect_err("no folder");
+            assert!(unusable.text.ends_with("is a file, not a folder"));
+            assert!(unusable.text.contains(&*file.path().to_string_lossy()));
+        }
+    }
+
+    #[test]
+    fn the_remedy_fits_the_fault() {
+        let remedy = |kind, exists| remedy(kind, Path::new("/srv/data"), exists);
+        let denied = io::ErrorKind::PermissionDenied;
+        assert!(remedy(denied, true).contains("chown -R \"$(id -un)\" /srv/data;"));
+        assert!(remedy(denied, false).contains("install -d -o \"$(id -un)\" /srv/data;"));
+        assert!(remedy(io::ErrorKind::ReadOnlyFilesystem, true).contains("read-only"));
+        assert!(remedy(io::ErrorKind::StorageFull, true).contains("free space"));
+        assert_eq!(remedy(io::ErrorKind::NotFound, false), ANOTHER);
+    }
 }
