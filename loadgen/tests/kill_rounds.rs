@@ -141,6 +141,12 @@ fn kill_rounds(durability: &str) {
         verified["acknowledged"].as_u64().unwrap() > 1000,
         "{verified:#}"
     );
+    // A producer at least is connected whenever the broker is killed.
+    assert!(
+        object["reconnects"].as_u64().unwrap() >= u64::from(rounds()),
+        "{} reconnects",
+        object["reconnects"]
+    );
     drop(broker);
 }
 

@@ -71,6 +71,10 @@ pub fn run(plan: Plan, session: &Session) -> Result<Ending> {
         ..stage.read.unwrap_or_default()
     });
     stage.verdict = Some(verdict);
+    stage.reconnects += second.reconnects();
+    if stage.reconnects == 0 {
+        stage.notes.push("no connection was lost".into());
+    }
     // A topic with faults stays: somebody will want to look at it.
     if holds && !plan.keep {
         topics.remove(&topic)?;

@@ -65,7 +65,7 @@ pub async fn run(
     let pump = Pump::new(machine, alarm.clone(), share.progress.clone());
     let mut consumer = Consumer::new(number, order, share);
     consumer.read_all(&pump, &alarm).await;
-    pump.close().await;
+    consumer.outcome.reconnects = pump.close().await;
     consumer.outcome.partitions = consumer
         .partitions
         .into_iter()

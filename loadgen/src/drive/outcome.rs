@@ -87,6 +87,8 @@ pub struct ProducerOutcome {
     pub held_back: u64,
     /// Events that were due were never handed over: the stage had been over for long.
     pub is_cut: bool,
+    /// Connections that it lost and made again.
+    pub reconnects: u64,
     /// The last failure that it went on after, or ended with.
     pub fault: Option<String>,
     /// It gave up.
@@ -104,6 +106,8 @@ pub struct ConsumerOutcome {
     pub bytes: u64,
     /// From the first to the last of them being read.
     pub span: Span,
+    /// Connections that it lost and made again.
+    pub reconnects: u64,
     /// The last failure that it went on after, or ended with.
     pub fault: Option<String>,
     /// It gave up.

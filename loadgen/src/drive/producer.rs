@@ -88,7 +88,7 @@ pub async fn run(
         producer.send_all(&pump, topic, &alarm).await;
         producer.wait_for_reports(&pump, &alarm).await;
     }
-    pump.close().await;
+    producer.outcome.reconnects = pump.close().await;
     bump(&producer.share.counters.producers_done, 1);
     producer.outcome.is_cut = producer.source.is_cut();
     producer.outcome.logs = producer.lanes.into_iter().map(|lane| lane.log).collect();

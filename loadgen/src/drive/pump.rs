@@ -43,6 +43,10 @@ struct Shared<M> {
     sockets: RefCell<AHashMap<ConnectionId, Rc<Socket>>>,
     /// Tasks that still hold a socket.
     tasks: Cell<usize>,
+    /// Connections that were lost and have not been made again, be it to another port.
+    lost: Cell<u64>,
+    /// Connections that were made after others were lost.
+    reconnects: Cell<u64>,
     alarm: Rc<Alarm>,
     progress: Arc<Progress>,
     started_ns: u64,
@@ -75,6 +79,8 @@ impl<M: Machine + 'static> Pump<M> {
             machine: RefCell::new(machine),
             sockets: RefCell::default(),
             tasks: Cell::new(0),
+            lost: Cell::new(0),
+            reconnects: Cell::new(0),
             alarm,
             progress,
             started_ns: monotonic_ns(),
@@ -138,8 +144,9 @@ impl<M: Machine + 'static> Pump<M> {
         }
     }
 
-    /// Sends what is queued, ends all connections and waits until no task holds one any more.
-    pub async fn close(self) {
+    /// Sends what is queued, ends all connections and waits until no task holds one any more. Tells how many connections
+    /// were lost before and made again.
+    pub async fn close(self) -> u64 {
         let give_up_ns = monotonic_ns() + SEND_REST_NS_MAX;
         // Without acknowledgements, this is all that makes sure that the last events leave.
         while monotonic_ns() < give_up_ns
@@ -160,6 +167,7 @@ impl<M: Machine + 'static> Pump<M> {
         while self.shared.tasks.get() > 0 {
             self.shared.alarm.sleep(None).await;
         }
+        self.shared.reconnects.get()
     }
 }
 
@@ -178,6 +186,10 @@ impl<M: Machine + 'static> Shared<M> {
             Ok(_) if socket.ended.get() => Error::Closed,
             Ok((reader, writer)) => {
                 socket.shutter.set(Some(reader.shutter()));
+                if self.lost.get() > 0 {
+                    self.lost.set(self.lost.get() - 1);
+                    self.reconnects.set(self.reconnects.get() + 1);
+                }
                 self.machine.borrow_mut().opened(id, self.now());
                 self.alarm.ring();
                 self.tasks.set(self.tasks.get() + 1);
@@ -186,6 +198,9 @@ impl<M: Machine + 'static> Shared<M> {
                     Ok(()) => "the broker closed it".into(),
                     Err(error) => error.to_string().into(),
                 };
+                if !socket.ended.get() {
+                    self.lost.set(self.lost.get() + 1);
+                }
                 Error::Disconnected { address, detail }
             }
         };

@@ -73,6 +73,15 @@ pub struct StageRun<'a> {
     pub topics: Topics<'a>,
 }
 
+impl Collected {
+    /// Connections that were lost and made again.
+    pub fn reconnects(&self) -> u64 {
+        let producers = self.producers.iter().map(|producer| producer.reconnects);
+        let consumers = self.consumers.iter().map(|consumer| consumer.reconnects);
+        producers.chain(consumers).sum()
+    }
+}
+
 impl<'a> Bench<'a> {
     /// Runs a stage: makes its topic, sends and reads, and says what came of it. A topic that nobody named is removed.
     pub fn run(&self, spec: &StageSpec, progress: &mut Progress) -> Result<StageResult> {
@@ -372,6 +381,7 @@ fn result(
             .checks
             .then(|| verdict(order, &collected.producers, &collected.consumers)),
         cost: None,
+        reconnects: collected.reconnects(),
         cut_short: cut_short(spec, order, collected),
         notes: notes(order, collected),
     }

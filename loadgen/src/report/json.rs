@@ -1,7 +1,8 @@
 //! The run as one JSON object: raw numbers, times in microseconds, RFC 3339.
 //!
 //! `produce` and `end_to_end` are the stage that goes as fast as it can (or the only stage), `steady` the one at a rate,
-//! `real` the one with real events; `stages` holds all of them in full.
+//! `real` the one with real events; `stages` holds all of them in full. In a stage whose `loop` is `closed`, latency is
+//! mostly the wait in the queue that the load itself builds up.
 
 use serde_json::{Map, Value, json};
 
@@ -54,6 +55,7 @@ pub fn object(result: &RunResult, parts: &[Part]) -> Value {
         result.stages.iter().map(stage_object).collect(),
     );
     object.insert("memory_bytes_max".into(), result.memory_bytes_max.into());
+    object.insert("reconnects".into(), result.reconnects().into());
     object.insert("interrupted".into(), result.interrupted.into());
     object.insert(
         "verified".into(),
@@ -141,6 +143,11 @@ fn stage_object(stage: &StageResult) -> Value {
     object.insert("title".into(), stage.title.clone().into());
     object.insert("settings".into(), stage.settings.clone().into());
     if stage.produced.is_some() {
+        let kind = match stage.is_closed_loop() {
+            true => "closed",
+            false => "open",
+        };
+        object.insert("loop".into(), kind.into());
         object.insert(
             "produce".into(),
             figures(stage.produced.as_ref(), &stage.produce_latency),
@@ -166,6 +173,7 @@ fn stage_object(stage: &StageResult) -> Value {
         });
         object.insert("cost".into(), cost);
     }
+    object.insert("reconnects".into(), stage.reconnects.into());
     object.insert("cut_short".into(), stage.cut_short.clone().into());
     object.insert("notes".into(), stage.notes.clone().into());
     let timeline =

@@ -37,6 +37,7 @@ fn stage(title: &str) -> StageResult {
             ..Verdict::default()
         }),
         cost: None,
+        reconnects: 2,
         cut_short: None,
         notes: Vec::new(),
     }
@@ -87,7 +88,11 @@ fn the_object_has_the_promised_fields() {
     assert!((object["produce"]["p50_us"].as_f64().unwrap() / 1500.0 - 1.0).abs() < 0.002);
     assert_eq!(object["steady"]["kept_schedule"], true);
     assert!(object["host"]["cores"].is_array() && object["host"]["kernel"].is_string());
-    assert_eq!(object["stages"].as_array().unwrap().len(), 3);
+    let stages = object["stages"].as_array().unwrap();
+    let loops: Vec<_> = stages.iter().map(|stage| &stage["loop"]).collect();
+    assert_eq!(loops, ["closed", "closed", "open"]);
+    assert_eq!(stages[0]["reconnects"], 2);
+    assert_eq!(object["reconnects"], 6);
 }
 
 #[test]

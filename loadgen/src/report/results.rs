@@ -90,6 +90,8 @@ pub struct StageResult {
     pub verdict: Option<Verdict>,
     /// What it cost, with an embedded broker.
     pub cost: Option<Cost>,
+    /// Connections that were lost and made again.
+    pub reconnects: u64,
     /// What ended it early.
     pub cut_short: Option<String>,
     /// What went wrong on the way and was overcome, e.g. lost connections.
@@ -126,6 +128,13 @@ pub struct RunResult {
     pub interrupted: bool,
 }
 
+impl StageResult {
+    /// Events were made as fast as they were taken: latency is mostly that of the queue which this builds up.
+    pub fn is_closed_loop(&self) -> bool {
+        self.produced.is_some() && self.schedule.is_none()
+    }
+}
+
 impl RunResult {
     /// The verdict over all stages; none if nothing was verified.
     pub fn verdict_of(stages: &[StageResult]) -> Option<Verdict> {
@@ -133,6 +142,11 @@ impl RunResult {
         let mut whole = verdicts.next()?;
         verdicts.for_each(|verdict| whole.merge(verdict));
         Some(whole)
+    }
+
+    /// Connections that were lost and made again in all stages.
+    pub fn reconnects(&self) -> u64 {
+        self.stages.iter().map(|stage| stage.reconnects).sum()
     }
 
     /// Whether a stage is void because its schedule was not kept.

@@ -74,6 +74,13 @@ impl Screen {
         if let Some(schedule) = &stage.schedule {
             self.row("kept its schedule", &kept(schedule));
         }
+        if stage.reconnects > 0 {
+            let count = grouped(stage.reconnects);
+            self.row(
+                "reconnects",
+                &format!("{count}, after connections were lost"),
+            );
+        }
         for note in &stage.notes {
             self.row("note", note);
         }
@@ -91,6 +98,12 @@ impl Screen {
             .collect::<Vec<_>>();
         if rows.is_empty() {
             return;
+        }
+        if stage.is_closed_loop() {
+            self.row(
+                "closed loop",
+                "sent as fast as it is taken, so latency is mostly the wait in the queue",
+            );
         }
         let names = PERCENTILES.iter().map(|(name, _)| *name).chain(["max"]);
         self.row(
