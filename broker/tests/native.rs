@@ -160,6 +160,28 @@ fn fetches_parked_at_the_wrong_core_leave_room_for_those_of_others() {
 }
 
 #[test]
+fn the_parts_of_a_fetch_together_keep_within_one_frame() {
+    let data = folder();
+    let frame_bytes_max = 1_200 << 10;
+    let set = format!("native.frame_bytes_max={frame_bytes_max}");
+    let handle = broker(data.path(), "[0, 1]", &[&set]);
+    let mut client = Raw::connect(handle.native_address());
+    client.create_topic("t", 2);
+    let value = vec![7; 900_000];
+    for partition in 0..2 {
+        assert_eq!(client.produce("t", partition, &batch(1, &[&value])), Ok(0));
+    }
+    // Each core brings its first batch, though it is larger than its share.
+    client.send_fetch(0, &[("t", 0, 0), ("t", 1, 0)]);
+    let answer = client.receive().expect("an answer");
+    assert!(answer.head.len() + answer.body.len() < frame_bytes_max);
+    let expected = vec![(0, value)];
+    assert_eq!(fetched(&answer), [Ok(expected.clone()), Ok(vec![])]);
+    assert_eq!(client.fetch("t", 1, 0), Ok(expected));
+    assert!(handle.shutdown());
+}
+
+#[test]
 fn a_parked_fetch_does_not_hold_up_the_shutdown() {
     let data = folder();
     let handle = broker(data.path(), "[0]", &[]);

@@ -1,6 +1,9 @@
 //! Answers: completed requests to frames.
 
-use tackboard_logic::{request::lookup::ListedOffset, shard::interface::LogDescription};
+use tackboard_logic::{
+    request::{lookup::ListedOffset, produce::Appended},
+    shard::interface::LogDescription,
+};
 use tackboard_schema::{
     CorrelationId, ErrorCode, Offset, TimestampMs,
     frame::{self, ApiKey, Kind},
@@ -8,7 +11,7 @@ use tackboard_schema::{
 };
 
 use super::connection::{Connection, OutFrame};
-use crate::shard::request::{Appended, Entry, Failure, Fetched};
+use crate::shard::request::{Entry, Failure, Fetched};
 
 /// Queues an answer without a body.
 pub fn send_head(connection: &Connection, api: ApiKey, correlation_id: CorrelationId, head: &[u8]) {

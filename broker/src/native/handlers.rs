@@ -5,7 +5,16 @@
 
 use std::{collections::BTreeSet, rc::Rc};
 
-use tackboard_logic::{request::gather::Gather, shard::interface::FetchEntry};
+use bytes::Bytes;
+use tackboard_logic::{
+    request::{
+        by_core::ByCore,
+        fetch::{Bounds, entry_bytes_max},
+        gather::Gather,
+        produce::Respond,
+    },
+    shard::interface::FetchEntry,
+};
 use tackboard_schema::{
     CorrelationId, DecodeError, ErrorCode, Offset, PartitionIndex, TOPIC_NAME_LENGTH_MAX,
     TimestampMs,
@@ -22,20 +31,13 @@ use crate::shard::{
     request::{Body, Entry, Failure, Levels, Origin, Work},
     state::State,
     topics::Place,
-    work::{Elsewhere, owned, place_of},
+    work::place_of,
 };
 
 /// Entries in one request.
 pub const ENTRIES_MAX: usize = 10_000;
-/// Bytes that one entry of a fetch yields, whatever the request says; a batch is never cut.
-pub const FETCH_ENTRY_BYTES_MAX: u32 = 4 << 20;
-/// Longest wait of a fetch, ms.
-pub const FETCH_WAIT_MS_MAX: u32 = 60_000;
 /// Longest time a produce request may wait for its acks, ms.
 pub const PRODUCE_TIMEOUT_MS_MAX: u32 = 300_000;
-/// Head and framing of a fetch answer, beside its batches: for the frame, and for each entry.
-const ANSWER_OVERHEAD: u32 = 16 << 10;
-const ENTRY_OVERHEAD: u32 = 512;
 
 /// Takes one request in. Everything that goes wrong is answered.
 pub fn handle(state: &mut State, connection: &Rc<Connection>, frame: &Frame<'_>) {
@@ -229,7 +231,7 @@ fn produce(
         places.push((place, entry.byte_length() as usize));
     }
     let body = Body::Produce {
-        respond: false,
+        respond: Respond::default(),
         entries,
     };
     let origin = Origin::Connection(connection.clone());
@@ -237,19 +239,19 @@ fn produce(
     let timeout_ms = request.timeout_ms().min(PRODUCE_TIMEOUT_MS_MAX);
     let deadline_us = state.deadline_us(timeout_ms);
     let mut rest = frame.body;
-    let mut elsewhere = Elsewhere::default();
+    let mut elsewhere = ByCore::default();
     for (index, (place, length)) in (0..).zip(places) {
         let (bytes, after) = rest.split_at(length);
         rest = after;
         match place {
             Ok(Place::Here(log)) => state.append_here(key, index, log, bytes, levels, deadline_us),
             Ok(Place::There(core, partition)) => {
-                elsewhere.add(core, index, (partition, owned(bytes)));
+                elsewhere.add(core, index, (partition, Bytes::copy_from_slice(bytes)));
             }
             Err(failure) => state.entry_refused(key, index, levels, failure),
         }
     }
-    elsewhere.call(state, key, |entries| Work::Produce {
+    state.call_each(key, elsewhere, |entries| Work::Produce {
         entries,
         levels,
         timeout_ms,
@@ -267,67 +269,60 @@ fn fetch(
     let request = read_head::<FetchRequest<'_>>(head)?;
     let wanted = request.entries();
     bounded(wanted.len())?;
-    let overhead = ANSWER_OVERHEAD + ENTRY_OVERHEAD * wanted.len() as u32;
-    let frame_room = state.config.frame_bytes_max.saturating_sub(overhead);
-    let bytes_max = request.bytes_max().min(frame_room);
+    let asked = Bounds {
+        wait_ms: request.wait_ms_max(),
+        bytes_min: request.bytes_min(),
+        bytes_max: request.bytes_max(),
+    };
+    let bounds = asked.within(wanted.len(), state.config.frame_bytes_max);
     let mut entries = Vec::with_capacity(wanted.len());
     let mut here = Vec::with_capacity(wanted.len());
-    let mut elsewhere = Elsewhere::default();
+    let mut elsewhere = ByCore::default();
     let mut failures = Vec::new();
     for (index, entry) in (0..).zip(wanted) {
         let partition = PartitionIndex(entry.partition());
         let (topic, place) = place_of(state, short(entry.topic())?, partition);
         entries.push(Entry::waiting(topic, partition));
         let offset = Offset(entry.fetch_offset());
-        let entry_bytes_max = entry.bytes_max().clamp(1, FETCH_ENTRY_BYTES_MAX);
+        let bytes_max = entry_bytes_max(entry.bytes_max());
         match place {
             Ok(Place::Here(log)) => here.push((
                 index,
                 FetchEntry {
                     log,
                     offset,
-                    bytes_max: entry_bytes_max,
+                    bytes_max,
                 },
             )),
             Ok(Place::There(core, partition)) => {
-                elsewhere.add(core, index, (partition, offset, entry_bytes_max));
+                elsewhere.add(core, index, (partition, offset, bytes_max));
             }
             Err(failure) => failures.push((index, failure)),
         }
     }
     if let Err(failure) = state.admit_fetch_calls(connection, elsewhere.len()) {
-        let refused = std::mem::take(&mut elsewhere).into_indexes();
-        failures.extend(refused.map(|index| (index, failure.clone())));
+        let refused = std::mem::take(&mut elsewhere).into_parts();
+        let indexes = refused.into_iter().flat_map(|part| part.indexes);
+        failures.extend(indexes.map(|index| (index, failure.clone())));
     }
-    // An entry that fails is answered at once, and the others with what there is.
-    let wait_ms = match failures.is_empty() {
-        true => request.wait_ms_max().min(FETCH_WAIT_MS_MAX),
-        false => 0,
-    };
-    // Each core keeps to its share of the bound, and one that has anything answers: none knows what the others have.
-    let parts = elsewhere.len() as u32 + u32::from(!here.is_empty());
-    let (bytes_min, bytes_max) = match parts {
-        0 | 1 => (request.bytes_min().min(bytes_max), bytes_max),
-        parts => (request.bytes_min().min(1), bytes_max / parts),
-    };
+    let parts = elsewhere.len() + usize::from(!here.is_empty());
+    let share = bounds.share(parts, !failures.is_empty());
     let body = Body::Fetch {
         entries,
         parts: Vec::new(),
-        gather: Gather::new(parts, request.bytes_min()),
+        gather: Gather::new(parts as u32, bounds.bytes_min),
+        bytes_max: bounds.bytes_max,
     };
     let key = state.begin(Origin::Connection(connection.clone()), id, 0, body);
     for (index, failure) in failures {
         state.entry_failed(key, index, failure);
     }
-    elsewhere.call(state, key, |entries| Work::Fetch {
+    state.call_each(key, elsewhere, |entries| Work::Fetch {
         entries,
-        bytes_min,
-        bytes_max,
-        wait_ms,
+        bounds: share,
     });
     if !here.is_empty() {
-        let deadline_us = state.deadline_us(wait_ms);
-        state.fetch_here(key, here, bytes_min, bytes_max, deadline_us);
+        state.fetch_here(key, here, share);
     }
     state.handed_out(key);
     Ok(())
@@ -352,7 +347,7 @@ fn list_offsets(
     }
     let origin = Origin::Connection(connection.clone());
     let key = state.begin(origin, id, 0, Body::ListOffsets { entries });
-    let mut elsewhere = Elsewhere::default();
+    let mut elsewhere = ByCore::default();
     for (index, (place, timestamp)) in (0..).zip(places) {
         match place {
             Ok(Place::Here(log)) => state.list_offset_here(key, index, log, timestamp),
@@ -360,7 +355,7 @@ fn list_offsets(
             Err(failure) => state.entry_failed(key, index, failure),
         }
     }
-    elsewhere.call(state, key, Work::ListOffsets);
+    state.call_each(key, elsewhere, Work::ListOffsets);
     state.handed_out(key);
     Ok(())
 }

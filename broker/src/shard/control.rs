@@ -3,7 +3,11 @@
 use std::{rc::Rc, sync::Arc};
 
 use tackboard_logic::{
-    metadata::{Command, CreateTopic, Outcome, PRODUCER_IDS_PER_BLOCK, TOPIC_SETTINGS, Topic},
+    metadata::{Command, CreateTopic, Outcome, TOPIC_SETTINGS, Topic},
+    request::{
+        by_core::ByCore,
+        producer_ids::{Given, WAITING_MAX},
+    },
     shard::interface::LogDescription,
 };
 use tackboard_schema::{
@@ -16,7 +20,6 @@ use super::{
     request::{Body, Entry, Failure, Origin, Work},
     state::{ProposalTarget, State},
     topics::{Place, log_config},
-    work::Elsewhere,
 };
 use crate::{
     bridge::ProposalResult,
@@ -25,9 +28,6 @@ use crate::{
         connection::Connection,
     },
 };
-
-/// Clients that may wait for a block of producer ids.
-pub const WAITING_PRODUCERS_MAX: usize = 4096;
 
 /// What a client asked of a topic.
 pub enum TopicChange {
@@ -116,7 +116,7 @@ impl State {
             .collect();
         let origin = Origin::Connection(connection.clone());
         let request = self.begin(origin, correlation_id, 0, Body::Describe { entries });
-        let mut elsewhere = Elsewhere::default();
+        let mut elsewhere = ByCore::default();
         for index in 0..count {
             match self.topics.place(&topic, PartitionIndex(index)) {
                 Ok(Place::Here(log)) => self.describe_here(request, index as u32, log),
@@ -124,7 +124,7 @@ impl State {
                 Err(failure) => self.entry_failed(request, index as u32, failure),
             }
         }
-        elsewhere.call(self, request, Work::Describe);
+        self.call_each(request, elsewhere, Work::Describe);
         self.handed_out(request);
     }
 
@@ -223,17 +223,18 @@ impl State {
     /// Gives a client a producer id, from this core's block or from the next one.
     pub fn init_producer(&mut self, connection: &Rc<Connection>, correlation_id: CorrelationId) {
         connection.take_in(0);
-        if let Some(id) = self.producer_ids.next() {
-            return self.answer_producer(connection, correlation_id, Ok(ProducerId(id)));
-        }
-        if self.waiting_producers.len() >= WAITING_PRODUCERS_MAX {
-            let failure = Failure::plain(ErrorCode::OverBudget);
-            return self.answer_producer(connection, correlation_id, Err(failure));
-        }
-        self.waiting_producers
-            .push((connection.clone(), correlation_id));
-        if self.waiting_producers.len() == 1 {
-            self.next_producer_ids();
+        match self
+            .producer_ids
+            .wanted((connection.clone(), correlation_id))
+        {
+            Given::Id(id, _) => self.answer_producer(connection, correlation_id, Ok(id)),
+            Given::Waits { ask: true } => self.next_producer_ids(),
+            Given::Waits { ask: false } => {}
+            Given::Refused(_) => {
+                let message = format!("{WAITING_MAX} clients of this core wait for a producer id");
+                let failure = Failure::new(ErrorCode::OverBudget, message);
+                self.answer_producer(connection, correlation_id, Err(failure));
+            }
         }
     }
 
@@ -283,27 +284,20 @@ impl State {
     }
 
     fn producer_ids_arrived(&mut self, result: ProposalResult) {
-        let waiting = std::mem::take(&mut self.waiting_producers);
         match result {
             Ok(decided) => {
                 if let Outcome::ProducerIds { first, count } = decided.outcome {
-                    self.producer_ids = first.0..first.0 + count.min(PRODUCER_IDS_PER_BLOCK);
+                    self.producer_ids.arrived(first, count);
                 }
-                let mut waiting = waiting.into_iter();
-                for (connection, correlation_id) in waiting.by_ref() {
-                    let Some(id) = self.producer_ids.next() else {
-                        self.waiting_producers.push((connection, correlation_id));
-                        break;
-                    };
-                    self.answer_producer(&connection, correlation_id, Ok(ProducerId(id)));
+                while let Some((id, (connection, correlation_id))) = self.producer_ids.serve() {
+                    self.answer_producer(&connection, correlation_id, Ok(id));
                 }
-                self.waiting_producers.extend(waiting);
-                if !self.waiting_producers.is_empty() {
+                if self.producer_ids.is_short() {
                     self.next_producer_ids();
                 }
             }
             Err(refusal) => {
-                for (connection, correlation_id) in waiting {
+                for (connection, correlation_id) in self.producer_ids.refuse() {
                     let failure = Failure::new(refusal.code, refusal.message.clone());
                     self.answer_producer(&connection, correlation_id, Err(failure));
                 }

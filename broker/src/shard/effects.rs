@@ -1,13 +1,16 @@
 //! Carries out the effects of one step of logic: memory at once, answers into requests, I/O into launches.
 
-use tackboard_logic::shard::interface::{
-    CachedSlice, Effect, Effects, FetchAnswer, FetchData, LogId, Produced, Refusal, Ticket,
+use tackboard_logic::{
+    request::produce::Appended,
+    shard::interface::{
+        CachedSlice, Effect, Effects, FetchAnswer, FetchData, LogId, Produced, Refusal, Ticket,
+    },
 };
 use tackboard_schema::ErrorCode;
 
 use super::{
     launch::Launch,
-    request::{Appended, Failure, Fetched, Part, Piece, TicketTarget},
+    request::{Failure, Fetched, Part, Piece, TicketTarget},
     slab::Key,
     state::State,
 };

@@ -18,6 +18,7 @@ pub mod control;
 mod effects;
 mod launch;
 mod open;
+mod peers;
 pub mod request;
 pub mod run;
 pub mod slab;

@@ -11,7 +11,12 @@ use glommio::{
     sync::StaticPermit,
 };
 use tackboard_logic::{
-    request::{gather::Gather, lookup::ListedOffset},
+    request::{
+        fetch::Bounds,
+        gather::Gather,
+        lookup::ListedOffset,
+        produce::{Appended, Respond},
+    },
     shard::interface::{LogDescription, Ticket},
 };
 use tackboard_schema::{
@@ -59,17 +64,6 @@ impl Failure {
             message: message.into(),
         }
     }
-}
-
-/// What became of the batches of one produce entry.
-#[derive(Clone, Copy, Debug)]
-pub struct Appended {
-    /// Offset of the entry's first record.
-    pub base_offset: Offset,
-    /// Set when the topic stamps the time of append.
-    pub log_append_time: Option<TimestampMs>,
-    /// First offset of the partition.
-    pub log_start_offset: Offset,
 }
 
 /// What one fetch entry yields.
@@ -133,6 +127,14 @@ impl<T> Entry<T> {
 }
 
 impl Entry<Fetched> {
+    /// Bytes of its batches.
+    pub fn byte_length(&self) -> u64 {
+        match &self.outcome {
+            Some(Ok(fetched)) => fetched.byte_length() as u64,
+            Some(Err(_)) | None => 0,
+        }
+    }
+
     /// Lets go of the batches.
     pub fn empty(&mut self) {
         if let Some(Ok(fetched)) = &mut self.outcome {
@@ -145,8 +147,8 @@ impl Entry<Fetched> {
 pub enum Body {
     /// Append batches.
     Produce {
-        /// Whether the client gets an answer: effective acks above 0 for any entry, or any failure.
-        respond: bool,
+        /// Whether the client gets an answer.
+        respond: Respond,
         /// One a partition.
         entries: Vec<Entry<Appended>>,
     },
@@ -158,6 +160,8 @@ pub enum Body {
         parts: Vec<Part>,
         /// Says when those that have not answered are hurried.
         gather: Gather,
+        /// Most bytes of batches in the answer.
+        bytes_max: u32,
     },
     /// Look offsets up.
     ListOffsets {
@@ -240,12 +244,8 @@ pub enum Work {
     Fetch {
         /// Partition, offset, bytes at most.
         entries: Vec<(TopicPartition, Offset, u32)>,
-        /// Answer with less only after `wait_ms`.
-        bytes_min: u32,
-        /// Of the whole answer.
-        bytes_max: u32,
-        /// Longest wait, ms.
-        wait_ms: u32,
+        /// Over all of them.
+        bounds: Bounds,
     },
     /// Look these up.
     ListOffsets(Vec<(TopicPartition, TimestampMs)>),
@@ -268,7 +268,7 @@ pub enum WorkOutcome {
     /// Of `Work::Produce`.
     Produce {
         /// As in [`Body::Produce`].
-        respond: bool,
+        respond: Respond,
         /// One an entry.
         outcomes: Vec<Result<Appended, Failure>>,
     },

@@ -17,7 +17,10 @@ use tackboard_logic::{
     ledger::{LedgerImage, LedgerStart},
     log::recovery::RestartClass,
     metadata::Image,
-    request::calls::{CALLS_MAX, Calls},
+    request::{
+        calls::{CALLS_MAX, Calls},
+        producer_ids::ProducerIds,
+    },
     shard::{
         Shard as Machine,
         interface::{Effects, Input, Now, ShardConfig, ShardStats, StorageFault},
@@ -304,8 +307,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         waiting_for_room: Vec::new(),
         control: seed.control.clone(),
         proposals: Slab::default(),
-        producer_ids: 0..0,
-        waiting_producers: Vec::new(),
+        producer_ids: ProducerIds::default(),
         progress: core.progress.clone(),
         stopping: false,
         drained: false,

@@ -7,10 +7,7 @@ use std::{rc::Rc, sync::Arc, time::Instant};
 
 use tackboard_logic::{
     metadata::Command,
-    request::{
-        calls::{CALLS_MAX, Calls},
-        gather::Gathering,
-    },
+    request::{calls::Calls, fetch::AnswerRoom, producer_ids::ProducerIds},
     shard::{
         Shard as Machine,
         interface::{Effects, Input, LogId, Now},
@@ -21,9 +18,9 @@ use tackboard_schema::{CoreId, CorrelationId, ErrorCode, TimestampMs, native::He
 
 use super::{
     launch::Launch,
+    peers::into_outcome,
     request::{
-        Body, CallTarget, Entry, Failure, Origin, Part, PeerMessage, Pending, TicketTarget, Work,
-        WorkOutcome,
+        Body, CallTarget, Entry, Failure, Origin, PeerMessage, Pending, TicketTarget, WorkOutcome,
     },
     slab::{Key, Slab},
     topics::Topics,
@@ -49,7 +46,7 @@ pub struct OpenedLog {
 pub enum ProposalTarget {
     /// A client that creates or deletes a topic.
     Topic(Rc<Connection>, CorrelationId, super::control::TopicChange),
-    /// The clients in [`State::waiting_producers`].
+    /// The clients that wait for a producer id.
     ProducerIds,
 }
 
@@ -83,9 +80,7 @@ pub struct State {
     pub(super) waiting_for_room: Vec<Rc<Connection>>,
     pub(super) control: flume::Sender<ToControl>,
     pub(super) proposals: Slab<ProposalTarget>,
-    /// Producer ids of this core's block that were not given out yet.
-    pub(super) producer_ids: std::ops::Range<i64>,
-    pub(super) waiting_producers: Vec<(Rc<Connection>, CorrelationId)>,
+    pub(super) producer_ids: ProducerIds<(Rc<Connection>, CorrelationId)>,
     pub(super) progress: Arc<tackboard_runtime::Progress>,
     pub(super) stopping: bool,
     pub(super) drained: bool,
@@ -185,6 +180,14 @@ impl State {
         self.is_awaited(request) && !congested
     }
 
+    /// Whose request it is, if it did not come from another core.
+    pub(super) fn connection_of(&mut self, request: Key) -> Option<&Connection> {
+        match &self.requests.get_mut(request)?.origin {
+            Origin::Connection(connection) => Some(connection),
+            Origin::Core { .. } => None,
+        }
+    }
+
     /// One more outcome is to come.
     pub(super) fn expect(&mut self, request: Key) {
         if let Some(pending) = self.requests.get_mut(request) {
@@ -250,14 +253,22 @@ impl State {
     fn answer(&mut self, connection: &Rc<Connection>, correlation_id: CorrelationId, body: Body) {
         let heads = &mut self.heads;
         match body {
-            Body::Produce { respond: false, .. } => connection.release_request(),
+            Body::Produce { respond, .. } if !respond.is_due() => connection.release_request(),
             Body::Produce { entries, .. } => {
                 answer::produce(heads, connection, correlation_id, &entries);
             }
-            Body::Fetch { mut entries, .. } => {
-                if connection.is_congested() {
-                    // It does not take what it was sent: it gets nothing that would be held for it on top.
-                    entries.iter_mut().for_each(Entry::empty);
+            Body::Fetch {
+                mut entries,
+                bytes_max,
+                ..
+            } => {
+                // A client that does not take what it was sent gets nothing that would be held for it on top.
+                let congested = connection.is_congested();
+                let mut room = AnswerRoom::new(bytes_max);
+                for entry in &mut entries {
+                    if congested || !room.take(entry.byte_length()) {
+                        entry.empty();
+                    }
                 }
                 answer::fetch(heads, connection, correlation_id, entries);
             }
@@ -281,175 +292,6 @@ impl State {
         self.metrics().requests_refused.increment();
         tracing::debug!(code = %failure.code, message = %failure.message, "request refused");
         answer::error(&mut self.heads, connection, correlation_id, failure);
-    }
-
-    // ---- other cores ----------------------------------------------------------------------------------------------
-
-    /// Hands a part of `request` to the core that owns it, or fails it when there is no credit left: the inboxes are
-    /// sized so that whatever credit allows has room.
-    pub(super) fn call(&mut self, core: CoreId, request: Key, entries: Vec<u32>, work: Work) {
-        if !self.call_credit.has_room() {
-            for entry in entries {
-                let message = format!("{CALLS_MAX} calls to other cores are unanswered");
-                let failure = Failure::new(ErrorCode::OverBudget, message);
-                self.entry_failed(request, entry, failure);
-            }
-            return;
-        }
-        let is_fetch = matches!(work, Work::Fetch { .. });
-        for _ in &entries {
-            self.expect(request);
-        }
-        let call = self.calls.insert(CallTarget {
-            core,
-            request,
-            entries,
-        });
-        self.call_credit.made(is_fetch);
-        if is_fetch {
-            if let Some(connection) = self.connection_of(request) {
-                connection.fetch_call_made();
-            }
-            self.add_part(request, Part::There(core, call));
-        }
-        let from = self.core;
-        self.tell(core, PeerMessage::Call { from, call, work });
-    }
-
-    /// Whose request it is, if it did not come from another core.
-    fn connection_of(&mut self, request: Key) -> Option<&Connection> {
-        match &self.requests.get_mut(request)?.origin {
-            Origin::Connection(connection) => Some(connection),
-            Origin::Core { .. } => None,
-        }
-    }
-
-    pub(super) fn add_part(&mut self, request: Key, part: Part) {
-        if let Some(Pending {
-            body: Body::Fetch { parts, .. },
-            ..
-        }) = self.requests.get_mut(request)
-        {
-            parts.push(part);
-        }
-    }
-
-    fn tell(&mut self, core: CoreId, message: PeerMessage) {
-        self.metrics().cross_core_messages.increment();
-        let sender = self.peers.get(usize::from(core.0)).and_then(Option::as_ref);
-        let sent = sender.map(|sender| sender.send(message));
-        if let Some(Err(undelivered)) = sent {
-            // Inboxes are sized for every call that credit allows; only a core that has gone refuses.
-            self.undelivered(core, undelivered.0);
-        }
-    }
-
-    fn undelivered(&mut self, core: CoreId, message: PeerMessage) {
-        let PeerMessage::Call { call, work, .. } = message else {
-            return;
-        };
-        let failure = Failure::new(
-            ErrorCode::ShuttingDown,
-            format!("core {core}, which owns the partition, has stopped"),
-        );
-        let outcome = refuse_all(&work, &failure);
-        self.call_done(call, outcome);
-    }
-
-    /// Takes in what another core sent.
-    pub(super) fn take_message(&mut self, message: PeerMessage) {
-        match message {
-            PeerMessage::Call { from, call, work } => self.work_for(from, call, work),
-            PeerMessage::Hurry { from, call } => self.hurry_for(from, call),
-            PeerMessage::Done { call, outcome } => self.call_done(call, outcome),
-        }
-    }
-
-    /// Another core has done its part.
-    pub(super) fn call_done(&mut self, call: Key, outcome: WorkOutcome) {
-        let Some(CallTarget {
-            core,
-            request,
-            entries,
-        }) = self.calls.remove(call)
-        else {
-            return;
-        };
-        let is_fetch = matches!(outcome, WorkOutcome::Fetch(_));
-        self.call_credit.answered(is_fetch);
-        if let WorkOutcome::Fetch(fetched) = &outcome {
-            if let Some(connection) = self.connection_of(request) {
-                connection.fetch_call_answered();
-            }
-            let lengths = fetched
-                .iter()
-                .flatten()
-                .map(|(_, _, bytes)| bytes.len() as u64);
-            let (bytes, is_error) = (lengths.sum(), fetched.iter().any(Result::is_err));
-            self.part_answered(request, Part::There(core, call), bytes, is_error);
-        }
-        self.merge(request, &entries, outcome);
-        for _ in &entries {
-            self.outcome_arrived(request);
-        }
-        self.wake_waiting();
-    }
-
-    /// A part of a fetch has answered with so many bytes, or with an error: the others may have to answer now, too.
-    pub(super) fn part_answered(&mut self, request: Key, done: Part, bytes: u64, is_error: bool) {
-        let Some(Pending {
-            body: Body::Fetch { parts, gather, .. },
-            ..
-        }) = self.requests.get_mut(request)
-        else {
-            return;
-        };
-        parts.retain(|part| *part != done);
-        if gather.answered(bytes, is_error) != Gathering::Hurry {
-            return;
-        }
-        for part in parts.clone() {
-            match part {
-                Part::Here(ticket) => self.follow_ups.push(Input::HurryFetch { ticket }),
-                Part::There(core, call) => self.hurry_there(core, call),
-            }
-        }
-    }
-
-    pub(super) fn hurry_there(&mut self, core: CoreId, call: Key) {
-        let from = self.core;
-        self.tell(core, PeerMessage::Hurry { from, call });
-    }
-
-    fn merge(&mut self, request: Key, indexes: &[u32], outcome: WorkOutcome) {
-        let Some(pending) = self.requests.get_mut(request) else {
-            return;
-        };
-        match (&mut pending.body, outcome) {
-            (
-                Body::Produce { respond, entries },
-                WorkOutcome::Produce {
-                    respond: answered,
-                    outcomes,
-                },
-            ) => {
-                *respond |= answered;
-                fill(entries, indexes, outcomes);
-            }
-            (Body::Fetch { entries, .. }, WorkOutcome::Fetch(outcomes)) => {
-                let outcomes = outcomes
-                    .into_iter()
-                    .map(|outcome| outcome.map(fetched_elsewhere));
-                fill(entries, indexes, outcomes);
-            }
-            (Body::ListOffsets { entries }, WorkOutcome::ListOffsets(outcomes)) => {
-                fill(entries, indexes, outcomes);
-            }
-            (Body::Describe { entries }, WorkOutcome::Describe(outcomes)) => {
-                fill(entries, indexes, outcomes);
-            }
-            _ => unreachable!("a core answers the question it was asked"),
-        }
     }
 
     // ---- room and proposals ---------------------------------------------------------------------------------------
@@ -492,92 +334,4 @@ fn first_failure<T>(entries: &[Entry<T>]) -> Option<(&str, i32, &Failure)> {
         Some(Err(failure)) => Some((&*entry.topic, entry.partition.0, failure)),
         _ => None,
     })
-}
-
-fn fill<T>(
-    entries: &mut [Entry<T>],
-    indexes: &[u32],
-    outcomes: impl IntoIterator<Item = Result<T, Failure>>,
-) {
-    for (index, outcome) in indexes.iter().zip(outcomes) {
-        entries[*index as usize].outcome = Some(outcome);
-    }
-}
-
-fn fetched_elsewhere(
-    (high_watermark, log_start_offset, bytes): (
-        tackboard_schema::Offset,
-        tackboard_schema::Offset,
-        bytes::Bytes,
-    ),
-) -> super::request::Fetched {
-    let mut pieces = Vec::new();
-    if !bytes.is_empty() {
-        pieces.push(super::request::Piece::Owned(bytes));
-    }
-    super::request::Fetched {
-        high_watermark,
-        log_start_offset,
-        pieces,
-    }
-}
-
-fn taken<T>(outcome: Option<Result<T, Failure>>) -> Result<T, Failure> {
-    outcome.unwrap_or_else(|| Err(Failure::plain(ErrorCode::UnknownServerError)))
-}
-
-/// A completed request's outcomes with everything owned, so that they can leave the core.
-fn into_outcome(body: Body) -> WorkOutcome {
-    match body {
-        Body::Produce { respond, entries } => WorkOutcome::Produce {
-            respond,
-            outcomes: entries
-                .into_iter()
-                .map(|entry| taken(entry.outcome))
-                .collect(),
-        },
-        Body::Fetch { entries, .. } => {
-            let copied = entries.into_iter().map(|entry| {
-                taken(entry.outcome).map(|fetched| {
-                    let mut bytes = bytes::BytesMut::with_capacity(fetched.byte_length());
-                    for piece in &fetched.pieces {
-                        bytes.extend_from_slice(piece.bytes());
-                    }
-                    (
-                        fetched.high_watermark,
-                        fetched.log_start_offset,
-                        bytes.freeze(),
-                    )
-                })
-            });
-            WorkOutcome::Fetch(copied.collect())
-        }
-        Body::ListOffsets { entries } => WorkOutcome::ListOffsets(
-            entries
-                .into_iter()
-                .map(|entry| taken(entry.outcome))
-                .collect(),
-        ),
-        Body::Describe { entries } => WorkOutcome::Describe(
-            entries
-                .into_iter()
-                .map(|entry| taken(entry.outcome))
-                .collect(),
-        ),
-    }
-}
-
-fn refuse_all(work: &Work, failure: &Failure) -> WorkOutcome {
-    let times = |count: usize| std::iter::repeat_n(failure.clone(), count);
-    match work {
-        Work::Produce { entries, .. } => WorkOutcome::Produce {
-            respond: true,
-            outcomes: times(entries.len()).map(Err).collect(),
-        },
-        Work::Fetch { entries, .. } => WorkOutcome::Fetch(times(entries.len()).map(Err).collect()),
-        Work::ListOffsets(entries) => {
-            WorkOutcome::ListOffsets(times(entries.len()).map(Err).collect())
-        }
-        Work::Describe(entries) => WorkOutcome::Describe(times(entries.len()).map(Err).collect()),
-    }
 }

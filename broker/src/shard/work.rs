@@ -1,20 +1,19 @@
-//! Hands the entries of a request to this core's logic, or to the cores that own them.
+//! Hands the entries of a request to this core's logic, and takes their outcomes in.
 
-use bytes::Bytes;
 use tackboard_logic::{
     request::{
-        gather::Gather,
+        fetch::Bounds,
+        gather::Gathering,
         lookup::{ListedOffset, Lookup, LookupStep, Wanted},
+        produce::{Appended, merge},
     },
     shard::interface::{Append, FetchEntry, Input, LogId, PayloadId, Ticket},
 };
-use tackboard_schema::{CoreId, ErrorCode, TimestampMs, TopicPartition, record_batch::check_batch};
+use tackboard_schema::{ErrorCode, TimestampMs, record_batch::check_batch};
 
 use super::{
     launch::Launch,
-    request::{
-        Appended, Body, Entry, Failure, Fetched, Levels, Origin, Part, Pending, TicketTarget, Work,
-    },
+    request::{Body, Failure, Fetched, Levels, Origin, Part, Pending, TicketTarget},
     slab::Key,
     state::State,
     topics::Place,
@@ -116,30 +115,15 @@ impl State {
         else {
             return;
         };
-        *answered |= respond;
+        answered.note(respond);
         let known = &mut entries[entry as usize].outcome;
-        *known = Some(match (known.take(), outcome) {
-            (None, outcome) => outcome,
-            (Some(Err(first)), _) => Err(first),
-            (Some(Ok(_)), Err(failure)) => Err(failure),
-            (Some(Ok(first)), Ok(later)) => Ok(Appended {
-                base_offset: first.base_offset.min(later.base_offset),
-                ..first
-            }),
-        });
+        *known = Some(merge(known.take(), outcome));
     }
 
     // ---- fetch ----------------------------------------------------------------------------------------------------
 
-    /// Reads from logs of this core: parked until there are `bytes_min`, or the deadline.
-    pub fn fetch_here(
-        &mut self,
-        request: Key,
-        entries: Vec<(u32, FetchEntry)>,
-        bytes_min: u32,
-        bytes_max: u32,
-        deadline_us: u64,
-    ) {
+    /// Reads from logs of this core: parked until there is enough, or the deadline.
+    pub fn fetch_here(&mut self, request: Key, entries: Vec<(u32, FetchEntry)>, bounds: Bounds) {
         let (indexes, entries): (Vec<u32>, Vec<FetchEntry>) = entries.into_iter().unzip();
         for _ in &indexes {
             self.expect(request);
@@ -153,11 +137,43 @@ impl State {
         let input = Input::Fetch {
             ticket,
             entries,
-            bytes_min,
-            bytes_max,
-            deadline_us,
+            bytes_min: bounds.bytes_min,
+            bytes_max: bounds.bytes_max,
+            deadline_us: self.deadline_us(bounds.wait_ms),
         };
         self.step(input, &[]);
+    }
+
+    /// A part of a fetch was handed out, which may be parked.
+    pub(super) fn add_part(&mut self, request: Key, part: Part) {
+        if let Some(Pending {
+            body: Body::Fetch { parts, .. },
+            ..
+        }) = self.requests.get_mut(request)
+        {
+            parts.push(part);
+        }
+    }
+
+    /// A part of a fetch has answered with so many bytes, or with an error: the others may have to answer now, too.
+    pub(super) fn part_answered(&mut self, request: Key, done: Part, bytes: u64, is_error: bool) {
+        let Some(Pending {
+            body: Body::Fetch { parts, gather, .. },
+            ..
+        }) = self.requests.get_mut(request)
+        else {
+            return;
+        };
+        parts.retain(|part| *part != done);
+        if gather.answered(bytes, is_error) != Gathering::Hurry {
+            return;
+        }
+        for part in parts.clone() {
+            match part {
+                Part::Here(ticket) => self.follow_ups.push(Input::HurryFetch { ticket }),
+                Part::There(core, call) => self.hurry_there(core, call),
+            }
+        }
     }
 
     /// What one fetch entry yields is known.
@@ -249,7 +265,7 @@ impl State {
         let index = entry as usize;
         match &mut pending.body {
             Body::Produce { respond, entries } => {
-                *respond = true;
+                respond.note(true);
                 entries[index].outcome = Some(Err(failure));
             }
             Body::Fetch { entries, .. } => entries[index].outcome = Some(Err(failure)),
@@ -258,118 +274,10 @@ impl State {
         }
     }
 
-    // ---- for other cores ------------------------------------------------------------------------------------------
-
-    /// Does another core's part of a request.
-    pub(super) fn work_for(&mut self, from: CoreId, call: Key, work: Work) {
-        let origin = Origin::Core { core: from, call };
-        let names: Vec<TopicPartition> = match &work {
-            Work::Produce { entries, .. } => entries.iter().map(|entry| entry.0).collect(),
-            Work::Fetch { entries, .. } => entries.iter().map(|entry| entry.0).collect(),
-            Work::ListOffsets(entries) => entries.iter().map(|entry| entry.0).collect(),
-            Work::Describe(entries) => entries.clone(),
-        };
-        fn waiting<T>(names: &[TopicPartition]) -> Vec<Entry<T>> {
-            let unnamed: std::sync::Arc<str> = "".into();
-            let entry = |name: &TopicPartition| Entry::waiting(unnamed.clone(), name.partition);
-            names.iter().map(entry).collect()
-        }
-        let body = match &work {
-            Work::Produce { .. } => Body::Produce {
-                respond: false,
-                entries: waiting(&names),
-            },
-            Work::Fetch { .. } => Body::Fetch {
-                entries: waiting(&names),
-                parts: Vec::new(),
-                gather: Gather::new(1, 0),
-            },
-            Work::ListOffsets(_) => Body::ListOffsets {
-                entries: waiting(&names),
-            },
-            Work::Describe(_) => Body::Describe {
-                entries: waiting(&names),
-            },
-        };
-        let request = self.begin(origin, tackboard_schema::CorrelationId(0), 0, body);
-        if matches!(work, Work::Fetch { .. }) {
-            self.peer_fetches.insert((from, call), request);
-        }
-        match work {
-            Work::Produce {
-                entries,
-                levels,
-                timeout_ms,
-            } => {
-                let deadline_us = self.deadline_us(timeout_ms);
-                for (index, (name, bytes)) in (0..).zip(&entries) {
-                    match self.topics.served(*name) {
-                        Ok(log) => {
-                            self.append_here(request, index, log, bytes, levels, deadline_us);
-                        }
-                        Err(failure) => self.entry_refused(request, index, levels, failure),
-                    }
-                }
-                self.step(Input::TurnEnd, &[]);
-            }
-            Work::Fetch {
-                entries,
-                bytes_min,
-                bytes_max,
-                wait_ms,
-            } => {
-                let mut here = Vec::with_capacity(entries.len());
-                let mut failed = false;
-                for (index, (name, offset, bytes_max)) in (0..).zip(entries) {
-                    match self.topics.served(name) {
-                        Ok(log) => here.push((
-                            index,
-                            FetchEntry {
-                                log,
-                                offset,
-                                bytes_max,
-                            },
-                        )),
-                        Err(failure) => {
-                            failed = true;
-                            self.entry_failed(request, index, failure);
-                        }
-                    }
-                }
-                if !here.is_empty() {
-                    let deadline_us = self.deadline_us(if failed { 0 } else { wait_ms });
-                    self.fetch_here(request, here, bytes_min, bytes_max, deadline_us);
-                }
-            }
-            Work::ListOffsets(entries) => {
-                for (index, (name, timestamp)) in (0..).zip(entries) {
-                    match self.topics.served(name) {
-                        Ok(log) => self.list_offset_here(request, index, log, timestamp),
-                        Err(failure) => self.entry_failed(request, index, failure),
-                    }
-                }
-            }
-            Work::Describe(entries) => {
-                for (index, name) in (0..).zip(entries) {
-                    match self.topics.served(name) {
-                        Ok(log) => self.describe_here(request, index, log),
-                        Err(failure) => self.entry_failed(request, index, failure),
-                    }
-                }
-            }
-        }
-        self.handed_out(request);
-    }
-
-    /// Another core wants its parked fetch answered now.
-    pub(super) fn hurry_for(&mut self, from: CoreId, call: Key) {
-        if let Some(request) = self.peer_fetches.get(&(from, call)).copied() {
-            self.hurry(request);
-        }
-    }
+    // ---- hurry ------------------------------------------------------------------------------------------------------
 
     /// Answers what is parked of a fetch with what there is.
-    fn hurry(&mut self, request: Key) {
+    pub(super) fn hurry(&mut self, request: Key) {
         let Some(Pending {
             body: Body::Fetch { parts, .. },
             ..
@@ -404,57 +312,6 @@ impl State {
             }
         }
     }
-}
-
-/// The entries of one request that other cores own, gathered by core.
-pub struct Elsewhere<T> {
-    cores: Vec<(CoreId, Vec<u32>, Vec<T>)>,
-}
-
-impl<T> Default for Elsewhere<T> {
-    fn default() -> Self {
-        Elsewhere { cores: Vec::new() }
-    }
-}
-
-impl<T> Elsewhere<T> {
-    /// Adds the entry at `index`.
-    pub fn add(&mut self, core: CoreId, index: u32, entry: T) {
-        let known = self.cores.iter().position(|(known, ..)| *known == core);
-        let at = known.unwrap_or_else(|| {
-            self.cores.push((core, Vec::new(), Vec::new()));
-            self.cores.len() - 1
-        });
-        self.cores[at].1.push(index);
-        self.cores[at].2.push(entry);
-    }
-
-    /// How many cores.
-    pub fn len(&self) -> usize {
-        self.cores.len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.cores.is_empty()
-    }
-
-    /// Which entries of the request they are.
-    pub fn into_indexes(self) -> impl Iterator<Item = u32> {
-        self.cores.into_iter().flat_map(|(_, indexes, _)| indexes)
-    }
-
-    /// Calls each core with its entries.
-    pub fn call(self, state: &mut State, request: Key, work: impl Fn(Vec<T>) -> Work) {
-        for (core, indexes, entries) in self.cores {
-            state.call(core, request, indexes, work(entries));
-        }
-    }
-}
-
-/// A copy of a batch that leaves for another core.
-pub fn owned(bytes: &[u8]) -> Bytes {
-    Bytes::copy_from_slice(bytes)
 }
 
 /// Where an entry is served, as [`Place`] or as the failure to answer it with.

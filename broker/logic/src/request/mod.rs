@@ -1,9 +1,18 @@
-//! Whom an answer is owed to: appends that wait for their acks condition, parked fetches, and requests that
-//! several cores answer together.
+//! Requests as a whole: whom an answer is owed to, what is asked of which core, and what the answer is made of.
+//!
+//! - [`acks`], [`parked`]: appends and fetches that wait, on the core that owns the log.
+//! - [`by_core`], [`gather`], [`fetch`], [`produce`]: requests that several cores answer together, on the core whose
+//!   connection they came from.
+//! - [`calls`], [`account`]: what a core may ask of the others, and a connection of its core.
+//! - [`lookup`], [`producer_ids`]: what takes several steps to answer.
 
 pub mod account;
 pub mod acks;
+pub mod by_core;
 pub mod calls;
+pub mod fetch;
 pub mod gather;
 pub mod lookup;
 pub mod parked;
+pub mod produce;
+pub mod producer_ids;

@@ -1,0 +1,397 @@
+//! Between cores: what this one asks of the others, and what it does for them.
+//!
+//! A request's part for another core leaves as [`Work`] with everything owned, and its outcome comes back the same way;
+//! nothing is shared. The asker keeps a [`CallTarget`], the other core a [`Pending`] request whose origin is the asker.
+//!
+//! Not here: how many calls there may be (`tackboard_logic::request::calls`), and what a request does on the core that
+//! owns its logs ([`super::work`]).
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use tackboard_logic::{
+    request::{
+        by_core::{ByCore, CorePart},
+        calls::CALLS_MAX,
+        fetch::Bounds,
+        gather::Gather,
+        produce::Respond,
+    },
+    shard::interface::{FetchEntry, Input},
+};
+use tackboard_schema::{CoreId, CorrelationId, ErrorCode, Offset, TimestampMs, TopicPartition};
+
+use super::{
+    request::{
+        Body, CallTarget, Entry, Failure, Fetched, Levels, Origin, Part, PeerMessage, Piece, Work,
+        WorkOutcome,
+    },
+    slab::Key,
+    state::State,
+};
+
+impl State {
+    // ---- what this core asks ----------------------------------------------------------------------------------------
+
+    /// Hands the parts of `request` to the cores that own them.
+    pub fn call_each<T>(
+        &mut self,
+        request: Key,
+        elsewhere: ByCore<T>,
+        work: impl Fn(Vec<T>) -> Work,
+    ) {
+        for part in elsewhere.into_parts() {
+            let CorePart {
+                core,
+                indexes,
+                entries,
+            } = part;
+            self.call(core, request, indexes, work(entries));
+        }
+    }
+
+    /// Hands a part of `request` to the core that owns it, or fails it when there is no credit left: the inboxes are
+    /// sized so that whatever credit allows has room.
+    pub(super) fn call(&mut self, core: CoreId, request: Key, entries: Vec<u32>, work: Work) {
+        if !self.call_credit.has_room() {
+            for entry in entries {
+                let message = format!("{CALLS_MAX} calls to other cores are unanswered");
+                let failure = Failure::new(ErrorCode::OverBudget, message);
+                self.entry_failed(request, entry, failure);
+            }
+            return;
+        }
+        let is_fetch = matches!(work, Work::Fetch { .. });
+        for _ in &entries {
+            self.expect(request);
+        }
+        let call = self.calls.insert(CallTarget {
+            core,
+            request,
+            entries,
+        });
+        self.call_credit.made(is_fetch);
+        if is_fetch {
+            if let Some(connection) = self.connection_of(request) {
+                connection.fetch_call_made();
+            }
+            self.add_part(request, Part::There(core, call));
+        }
+        let from = self.core;
+        self.tell(core, PeerMessage::Call { from, call, work });
+    }
+
+    pub(super) fn tell(&mut self, core: CoreId, message: PeerMessage) {
+        self.metrics().cross_core_messages.increment();
+        let sender = self.peers.get(usize::from(core.0)).and_then(Option::as_ref);
+        let sent = sender.map(|sender| sender.send(message));
+        if let Some(Err(undelivered)) = sent {
+            // Inboxes are sized for every call that credit allows; only a core that has gone refuses.
+            self.undelivered(core, undelivered.0);
+        }
+    }
+
+    fn undelivered(&mut self, core: CoreId, message: PeerMessage) {
+        let PeerMessage::Call { call, work, .. } = message else {
+            return;
+        };
+        let failure = Failure::new(
+            ErrorCode::ShuttingDown,
+            format!("core {core}, which owns the partition, has stopped"),
+        );
+        let outcome = refuse_all(&work, &failure);
+        self.call_done(call, outcome);
+    }
+
+    /// Takes in what another core sent.
+    pub(super) fn take_message(&mut self, message: PeerMessage) {
+        match message {
+            PeerMessage::Call { from, call, work } => self.work_for(from, call, work),
+            PeerMessage::Hurry { from, call } => self.hurry_for(from, call),
+            PeerMessage::Done { call, outcome } => self.call_done(call, outcome),
+        }
+    }
+
+    /// Another core has done its part.
+    pub(super) fn call_done(&mut self, call: Key, outcome: WorkOutcome) {
+        let Some(CallTarget {
+            core,
+            request,
+            entries,
+        }) = self.calls.remove(call)
+        else {
+            return;
+        };
+        let is_fetch = matches!(outcome, WorkOutcome::Fetch(_));
+        self.call_credit.answered(is_fetch);
+        if let WorkOutcome::Fetch(fetched) = &outcome {
+            if let Some(connection) = self.connection_of(request) {
+                connection.fetch_call_answered();
+            }
+            let lengths = fetched
+                .iter()
+                .flatten()
+                .map(|(_, _, bytes)| bytes.len() as u64);
+            let (bytes, is_error) = (lengths.sum(), fetched.iter().any(Result::is_err));
+            self.part_answered(request, Part::There(core, call), bytes, is_error);
+        }
+        self.merge(request, &entries, outcome);
+        for _ in &entries {
+            self.outcome_arrived(request);
+        }
+        self.wake_waiting();
+    }
+
+    pub(super) fn hurry_there(&mut self, core: CoreId, call: Key) {
+        let from = self.core;
+        self.tell(core, PeerMessage::Hurry { from, call });
+    }
+
+    fn merge(&mut self, request: Key, indexes: &[u32], outcome: WorkOutcome) {
+        let Some(pending) = self.requests.get_mut(request) else {
+            return;
+        };
+        match (&mut pending.body, outcome) {
+            (
+                Body::Produce { respond, entries },
+                WorkOutcome::Produce {
+                    respond: answered,
+                    outcomes,
+                },
+            ) => {
+                respond.note(answered.is_due());
+                fill(entries, indexes, outcomes);
+            }
+            (Body::Fetch { entries, .. }, WorkOutcome::Fetch(outcomes)) => {
+                let outcomes = outcomes
+                    .into_iter()
+                    .map(|outcome| outcome.map(fetched_elsewhere));
+                fill(entries, indexes, outcomes);
+            }
+            (Body::ListOffsets { entries }, WorkOutcome::ListOffsets(outcomes)) => {
+                fill(entries, indexes, outcomes);
+            }
+            (Body::Describe { entries }, WorkOutcome::Describe(outcomes)) => {
+                fill(entries, indexes, outcomes);
+            }
+            _ => unreachable!("a core answers the question it was asked"),
+        }
+    }
+
+    // ---- what it does for others ------------------------------------------------------------------------------------
+
+    /// Does another core's part of a request.
+    fn work_for(&mut self, from: CoreId, call: Key, work: Work) {
+        let origin = Origin::Core { core: from, call };
+        let request = match work {
+            Work::Produce {
+                entries,
+                levels,
+                timeout_ms,
+            } => self.produce_for(origin, &entries, levels, timeout_ms),
+            Work::Fetch { entries, bounds } => {
+                let request = self.fetch_for(origin, entries, bounds);
+                self.peer_fetches.insert((from, call), request);
+                request
+            }
+            Work::ListOffsets(entries) => self.list_offsets_for(origin, entries),
+            Work::Describe(entries) => self.describe_for(origin, &entries),
+        };
+        self.handed_out(request);
+    }
+
+    /// Takes in another core's part. Its entries have no names: the asker puts those into the answer.
+    fn begin_for<T>(
+        &mut self,
+        origin: Origin,
+        partitions: impl Iterator<Item = TopicPartition>,
+        body: impl FnOnce(Vec<Entry<T>>) -> Body,
+    ) -> Key {
+        let unnamed: Arc<str> = "".into();
+        let entries = partitions
+            .map(|name| Entry::waiting(unnamed.clone(), name.partition))
+            .collect();
+        self.begin(origin, CorrelationId(0), 0, body(entries))
+    }
+
+    fn produce_for(
+        &mut self,
+        origin: Origin,
+        entries: &[(TopicPartition, Bytes)],
+        levels: Levels,
+        timeout_ms: u32,
+    ) -> Key {
+        let names = entries.iter().map(|(name, _)| *name);
+        let request = self.begin_for(origin, names, |entries| Body::Produce {
+            respond: Respond::default(),
+            entries,
+        });
+        let deadline_us = self.deadline_us(timeout_ms);
+        for (index, (name, bytes)) in (0..).zip(entries) {
+            match self.topics.served(*name) {
+                Ok(log) => self.append_here(request, index, log, bytes, levels, deadline_us),
+                Err(failure) => self.entry_refused(request, index, levels, failure),
+            }
+        }
+        // What one message brought was one turn of the core that sent it, and is written as that.
+        self.step(Input::TurnEnd, &[]);
+        request
+    }
+
+    fn fetch_for(
+        &mut self,
+        origin: Origin,
+        entries: Vec<(TopicPartition, Offset, u32)>,
+        bounds: Bounds,
+    ) -> Key {
+        let names = entries.iter().map(|(name, ..)| *name);
+        let request = self.begin_for(origin, names, |entries| Body::Fetch {
+            entries,
+            parts: Vec::new(),
+            gather: Gather::new(1, 0),
+            bytes_max: bounds.bytes_max,
+        });
+        let mut here = Vec::with_capacity(entries.len());
+        let mut failed = false;
+        for (index, (name, offset, bytes_max)) in (0..).zip(entries) {
+            match self.topics.served(name) {
+                Ok(log) => here.push((
+                    index,
+                    FetchEntry {
+                        log,
+                        offset,
+                        bytes_max,
+                    },
+                )),
+                Err(failure) => {
+                    failed = true;
+                    self.entry_failed(request, index, failure);
+                }
+            }
+        }
+        if !here.is_empty() {
+            self.fetch_here(request, here, bounds.share(1, failed));
+        }
+        request
+    }
+
+    fn list_offsets_for(
+        &mut self,
+        origin: Origin,
+        entries: Vec<(TopicPartition, TimestampMs)>,
+    ) -> Key {
+        let names = entries.iter().map(|(name, _)| *name);
+        let body = |entries| Body::ListOffsets { entries };
+        let request = self.begin_for(origin, names, body);
+        for (index, (name, timestamp)) in (0..).zip(entries) {
+            match self.topics.served(name) {
+                Ok(log) => self.list_offset_here(request, index, log, timestamp),
+                Err(failure) => self.entry_failed(request, index, failure),
+            }
+        }
+        request
+    }
+
+    fn describe_for(&mut self, origin: Origin, names: &[TopicPartition]) -> Key {
+        let body = |entries| Body::Describe { entries };
+        let request = self.begin_for(origin, names.iter().copied(), body);
+        for (index, name) in (0..).zip(names) {
+            match self.topics.served(*name) {
+                Ok(log) => self.describe_here(request, index, log),
+                Err(failure) => self.entry_failed(request, index, failure),
+            }
+        }
+        request
+    }
+
+    /// Another core wants its parked fetch answered now.
+    fn hurry_for(&mut self, from: CoreId, call: Key) {
+        if let Some(request) = self.peer_fetches.get(&(from, call)).copied() {
+            self.hurry(request);
+        }
+    }
+}
+
+fn fill<T>(
+    entries: &mut [Entry<T>],
+    indexes: &[u32],
+    outcomes: impl IntoIterator<Item = Result<T, Failure>>,
+) {
+    for (index, outcome) in indexes.iter().zip(outcomes) {
+        entries[*index as usize].outcome = Some(outcome);
+    }
+}
+
+fn fetched_elsewhere(
+    (high_watermark, log_start_offset, bytes): (Offset, Offset, Bytes),
+) -> Fetched {
+    let mut pieces = Vec::new();
+    if !bytes.is_empty() {
+        pieces.push(Piece::Owned(bytes));
+    }
+    Fetched {
+        high_watermark,
+        log_start_offset,
+        pieces,
+    }
+}
+
+fn taken<T>(outcome: Option<Result<T, Failure>>) -> Result<T, Failure> {
+    outcome.unwrap_or_else(|| Err(Failure::plain(ErrorCode::UnknownServerError)))
+}
+
+/// A completed request's outcomes with everything owned, so that they can leave the core.
+pub(super) fn into_outcome(body: Body) -> WorkOutcome {
+    match body {
+        Body::Produce { respond, entries } => WorkOutcome::Produce {
+            respond,
+            outcomes: entries
+                .into_iter()
+                .map(|entry| taken(entry.outcome))
+                .collect(),
+        },
+        Body::Fetch { entries, .. } => {
+            let copied = entries.into_iter().map(|entry| {
+                taken(entry.outcome).map(|fetched| {
+                    let mut bytes = BytesMut::with_capacity(fetched.byte_length());
+                    for piece in &fetched.pieces {
+                        bytes.extend_from_slice(piece.bytes());
+                    }
+                    (
+                        fetched.high_watermark,
+                        fetched.log_start_offset,
+                        bytes.freeze(),
+                    )
+                })
+            });
+            WorkOutcome::Fetch(copied.collect())
+        }
+        Body::ListOffsets { entries } => WorkOutcome::ListOffsets(
+            entries
+                .into_iter()
+                .map(|entry| taken(entry.outcome))
+                .collect(),
+        ),
+        Body::Describe { entries } => WorkOutcome::Describe(
+            entries
+                .into_iter()
+                .map(|entry| taken(entry.outcome))
+                .collect(),
+        ),
+    }
+}
+
+fn refuse_all(work: &Work, failure: &Failure) -> WorkOutcome {
+    let times = |count: usize| std::iter::repeat_n(failure.clone(), count);
+    match work {
+        Work::Produce { entries, .. } => WorkOutcome::Produce {
+            respond: Respond::due(),
+            outcomes: times(entries.len()).map(Err).collect(),
+        },
+        Work::Fetch { entries, .. } => WorkOutcome::Fetch(times(entries.len()).map(Err).collect()),
+        Work::ListOffsets(entries) => {
+            WorkOutcome::ListOffsets(times(entries.len()).map(Err).collect())
+        }
+        Work::Describe(entries) => WorkOutcome::Describe(times(entries.len()).map(Err).collect()),
+    }
+}
