@@ -420,66 +420,6 @@ fn a_failed_write_fences_and_three_stop_the_process() {
 }
 
 #[test]
-fn a_full_disk_never_fences_and_loses_nothing() {
-    let mut world = World::new(ShardConfig::default(), 5);
-    let log = world.open(partition(0), small_segments(), RestartClass::Clean);
-    world.complete_all();
-    let tickets: Vec<u64> = (0..40)
-        .map(|_| world.append(log, batch(&[&[1; 3000]], None, 0)))
-        .collect();
-    world.step(Input::TurnEnd);
-    while !world.pending.is_empty() {
-        let fails = matches!(
-            world.pending[0],
-            Effect::Write { .. } | Effect::CreateSegment { .. }
-        );
-        world.complete(
-            0,
-            if fails {
-                Err(StorageFault::NoSpace)
-            } else {
-                Ok(())
-            },
-        );
-    }
-    assert!(world.fenced.is_empty());
-    let refused = world.append(log, batch(&[b"a"], None, 0));
-    assert_eq!(
-        world.produced[&refused].unwrap_err().code,
-        ErrorCode::StorageFull
-    );
-    world.step(Input::FreeSpace { bytes: 1 << 30 });
-    world.complete_all();
-    assert!(tickets.iter().all(|ticket| world.produced[ticket].is_ok()));
-    assert_eq!(
-        offsets(&world.read_all(log, 0)),
-        (0..40).collect::<Vec<_>>()
-    );
-}
-
-#[test]
-fn below_the_reserve_appends_are_refused_until_there_is_clearly_more() {
-    let config = ShardConfig {
-        reserve_bytes: 800,
-        ..ShardConfig::default()
-    };
-    let mut world = World::new(config, 5);
-    let log = world.open(partition(0), LogConfig::default(), RestartClass::Clean);
-    let mut code_at = |bytes: u64| {
-        world.step(Input::FreeSpace { bytes });
-        let ticket = world.append(log, batch(&[b"a"], None, 0));
-        world
-            .produced
-            .get(&ticket)
-            .map(|outcome| outcome.unwrap_err().code)
-    };
-    assert_eq!(code_at(800), None);
-    assert_eq!(code_at(799), Some(ErrorCode::StorageFull));
-    assert_eq!(code_at(850), Some(ErrorCode::StorageFull));
-    assert_eq!(code_at(900), None);
-}
-
-#[test]
 fn a_stuck_write_is_a_failed_one() {
     let mut world = World::new(ShardConfig::default(), 6);
     let log = world.open(partition(0), LogConfig::default(), RestartClass::Clean);
@@ -492,6 +432,48 @@ fn a_stuck_write_is_a_failed_one() {
     assert_eq!(world.fenced, [log]);
     world.complete_all();
     assert_eq!(world.shard.describe(log).unwrap().high_watermark, Offset(0));
+}
+
+#[test]
+fn a_stuck_creation_or_seal_is_a_failed_one() {
+    for stuck in ["CreateSegment", "SealSegment"] {
+        let mut world = World::new(ShardConfig::default(), 6);
+        let log = world.open(partition(0), small_segments(), RestartClass::Clean);
+        world.complete_all();
+        for _ in 0..40 {
+            world.append(log, batch(&[&[1; 3000]], None, 0));
+        }
+        world.step(Input::TurnEnd);
+        let hangs = |effect: &Effect| format!("{effect:?}").starts_with(stuck);
+        while let Some(index) = world.pending.iter().position(|effect| !hangs(effect)) {
+            world.complete(index, Ok(()));
+        }
+        assert!(!world.pending.is_empty(), "{stuck}");
+        world.advance(29_000_000);
+        assert!(world.fenced.is_empty(), "{stuck}");
+        world.advance(2_000_000);
+        assert_eq!(world.fenced, [log], "{stuck}");
+        assert_eq!(world.aborted, None, "{stuck}");
+    }
+}
+
+#[test]
+fn a_stuck_ledger_stops_the_process() {
+    let mut world = World::new(ShardConfig::default(), 6);
+    let log = world.open(partition(0), LogConfig::default(), RestartClass::Clean);
+    world.complete_all();
+    world.append(log, batch(&[b"a"], None, 0));
+    world.step(Input::TurnEnd);
+    let hangs = |effect: &Effect| matches!(effect, Effect::WriteLedger { .. });
+    while let Some(index) = world.pending.iter().position(|effect| !hangs(effect)) {
+        world.complete(index, Ok(()));
+    }
+    world.advance(200_000);
+    assert!(world.pending.iter().any(hangs));
+    world.advance(29_000_000);
+    assert_eq!(world.aborted, None);
+    world.advance(2_000_000);
+    assert!(world.aborted.is_some());
 }
 
 #[test]

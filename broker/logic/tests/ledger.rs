@@ -59,7 +59,7 @@ impl Bench {
             file,
             at,
             bytes,
-            truncate_after,
+            cut_to,
         } = self.out.list.remove(0)
         else {
             panic!("only ledger writes")
@@ -70,8 +70,8 @@ impl Bench {
             file.resize(end, 0);
         }
         file[at as usize..end].copy_from_slice(&bytes);
-        if truncate_after {
-            file.truncate(end);
+        if let Some(size) = cut_to {
+            file.truncate(size as usize);
             self.moves += 1;
         }
         self.writer

@@ -298,9 +298,9 @@ fn a_shutdown_leaves_everything_durable_and_indexed() {
         world.produced[&refused].unwrap_err().code,
         ErrorCode::ShuttingDown
     );
-    assert!(!world.drained);
+    assert_eq!(world.drained, None);
     world.complete_all();
-    assert!(world.drained);
+    assert_eq!(world.drained, Some(Unwritten::default()));
     assert!(world.produced[&ticket].is_ok());
     let files = &world.folders[&partition(0)][&0];
     assert!(files.index.is_some() && files.producers.is_some());

@@ -43,6 +43,8 @@ events! {
     ReadError = required,
     /// The disk had no room for a write or an allocation.
     NoSpace = required,
+    /// The process stopped in order, with events in memory that a full disk did not take.
+    StoppedFull = required,
     /// I/O took long.
     SlowIo = required,
     /// I/O took longer than anybody waits, or never completed.

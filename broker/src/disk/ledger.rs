@@ -3,7 +3,10 @@
 use std::{path::Path, rc::Rc};
 
 use glommio::{allocate_dma_buffer, io::OpenOptions};
-use tackboard_logic::shard::interface::{LedgerFile, StorageFault};
+use tackboard_logic::{
+    ledger::LEDGER_RESERVED_BYTES,
+    shard::interface::{LedgerFile, StorageFault},
+};
 
 use super::{
     file::{Access, DataFile},
@@ -17,7 +20,8 @@ pub struct LedgerFiles {
 }
 
 impl LedgerFiles {
-    /// Creates both copies, empty, and syncs their folder.
+    /// Creates both copies, reserves the space that each of them keeps, and syncs their folder. Where no space can be
+    /// reserved that is said, and they grow by being written.
     ///
     /// # Errors
     /// What the kernel said.
@@ -30,7 +34,7 @@ impl LedgerFiles {
         Ok(files)
     }
 
-    /// Writes whole blocks at `at`, cuts what lies behind them if asked, and syncs.
+    /// Writes whole blocks at `at`, cuts the file to `cut_to` if it is longer, and syncs.
     ///
     /// # Errors
     /// What the kernel said; `Short` when it took less.
@@ -39,7 +43,7 @@ impl LedgerFiles {
         which: LedgerFile,
         at: u64,
         bytes: &[u8],
-        cut: bool,
+        cut_to: Option<u64>,
     ) -> Result<(), StorageFault> {
         let file = match which {
             LedgerFile::A => &self.a,
@@ -48,8 +52,10 @@ impl LedgerFiles {
         let mut buffer = allocate_dma_buffer(bytes.len());
         buffer.as_bytes_mut().copy_from_slice(bytes);
         file.write(Rc::new(buffer), at).await?;
-        if cut {
-            file.truncate(at + bytes.len() as u64).await?;
+        if let Some(size) = cut_to
+            && file.size().await? > size
+        {
+            file.truncate(size).await?;
         }
         file.sync().await
     }
@@ -59,5 +65,14 @@ async fn create(path: &Path, access: Access) -> Result<DataFile, StorageFault> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(true);
     options.mode(0o640);
-    DataFile::open(path, &options, access).await
+    let file = DataFile::open(path, &options, access).await?;
+    if let Err(fault) = file.preallocate(LEDGER_RESERVED_BYTES).await {
+        // What it got of the space is given back.
+        file.truncate(0).await?;
+        tracing::warn!(
+            path = %path.display(), %fault,
+            "no space was reserved for the ledger: a disk that fills up stops this core"
+        );
+    }
+    Ok(file)
 }

@@ -19,9 +19,8 @@ use glommio::{
 use tackboard_logic::shard::interface::{SegmentBase, StorageFault};
 
 use super::{
-    BLOCK, fault, fault_of,
+    BLOCK, fault,
     file::{Access, DataFile},
-    free_bytes,
     paths::{SegmentPart, segment_path},
 };
 
@@ -255,21 +254,13 @@ impl SegmentFile {
         self.plain.sync().await
     }
 
-    /// Extends the file to `size` bytes, size included. Asks for the space first: a reservation that fails half way
-    /// keeps what it got. If it fails all the same, the file is cut back, but never below a write that was started.
+    /// Extends the file to `size` bytes, size included. A reservation that fails half way keeps what it got, so the file is
+    /// cut back then, but never below a write that was started.
     ///
     /// # Errors
     /// What the kernel said.
-    pub async fn preallocate(&self, folder: &Path, size: u64) -> Result<(), StorageFault> {
+    pub async fn preallocate(&self, size: u64) -> Result<(), StorageFault> {
         let before = self.size().await?;
-        let folder = folder.to_owned();
-        let free = glommio::executor()
-            .spawn_blocking(move || free_bytes(&folder))
-            .await
-            .map_err(|error| fault_of(&error))?;
-        if free < size.saturating_sub(before) {
-            return Err(StorageFault::NoSpace);
-        }
         let done = self.plain.preallocate(size).await;
         if done.is_err() && self.write_end_max.get() <= before {
             self.cutting.set(true);

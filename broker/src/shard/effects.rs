@@ -94,7 +94,10 @@ impl State {
                         panic!("{why}");
                     }
                 }
-                Effect::Drained => self.drained = true,
+                Effect::Drained { unwritten } => {
+                    self.drained = true;
+                    self.unwritten = unwritten;
+                }
             }
         }
     }

@@ -66,7 +66,7 @@ pub struct LedgerWrite {
     pub file: LedgerFile,
     pub at: u64,
     pub bytes: Box<[u8]>,
-    pub truncate_after: bool,
+    pub cut_to: Option<u64>,
 }
 
 /// The log, or the segment, was removed.
@@ -91,13 +91,13 @@ impl Shard {
                 file,
                 at,
                 bytes,
-                truncate_after,
+                cut_to,
             }) => self.queue_ledger(LedgerWrite {
                 sequence,
                 file,
                 at,
                 bytes,
-                truncate_after,
+                cut_to,
             }),
             Launch::Read {
                 request,
@@ -176,9 +176,8 @@ impl Shard {
                 })
             }
             Launch::Storage(Effect::Preallocate { log, segment, size }) => {
-                let folder = self.files(log)?.borrow().folder().to_owned();
                 let result = match self.segment_to_write(log, segment).await {
-                    Ok(file) => file.preallocate(&folder, size).await,
+                    Ok(file) => file.preallocate(size).await,
                     Err(fault) => Err(fault),
                 };
                 Some(Input::Preallocated {

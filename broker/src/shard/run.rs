@@ -23,7 +23,7 @@ use tackboard_logic::{
     },
     shard::{
         Shard as Machine,
-        interface::{Effects, Input, Now, ShardConfig, ShardStats, StorageFault},
+        interface::{Effects, Input, Now, ShardConfig, ShardStats, StorageFault, Unwritten},
     },
 };
 use tackboard_runtime::{Core, InboxReceiver, InboxSender, Notify, net};
@@ -311,6 +311,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         progress: core.progress.clone(),
         stopping: false,
         drained: false,
+        unwritten: Unwritten::default(),
         aborted: false,
     };
     state.read_clock();
@@ -383,13 +384,13 @@ async fn write_ledgers(shard: Rc<Shard>, files: LedgerFiles, written: Rc<Notify>
             file,
             at,
             bytes,
-            truncate_after,
+            cut_to,
         }) = next
         else {
             shard.ledger_wanted.wait().await;
             continue;
         };
-        let result = files.write(file, at, &bytes, truncate_after).await;
+        let result = files.write(file, at, &bytes, cut_to).await;
         shard.metrics().disk_syncs.increment();
         if let Err(fault) = &result {
             shard.ledger_fault.set(Some(*fault));
@@ -560,7 +561,15 @@ async fn drain(
         return false;
     }
     close_files(shard).await;
-    true
+    let Unwritten { logs, bytes } = shard.state.borrow().unwritten;
+    if logs > 0 {
+        tracing::error!(
+            partitions = logs,
+            bytes,
+            "the disk is full: these partitions got no index, and these bytes of batches, none of them acknowledged, were not written"
+        );
+    }
+    logs == 0
 }
 
 /// Waits for a condition, looking every few milliseconds; false when the time ran out.

@@ -10,7 +10,7 @@ use tackboard_logic::{
     request::{calls::Calls, fetch::AnswerRoom, producer_ids::ProducerIds},
     shard::{
         Shard as Machine,
-        interface::{Effects, Input, LogId, Now},
+        interface::{Effects, Input, LogId, Now, Unwritten},
     },
 };
 use tackboard_runtime::InboxSender;
@@ -84,6 +84,8 @@ pub struct State {
     pub(super) progress: Arc<tackboard_runtime::Progress>,
     pub(super) stopping: bool,
     pub(super) drained: bool,
+    /// What a full disk left when it was.
+    pub(super) unwritten: Unwritten,
     /// Logic has given up: the process must end.
     pub(super) aborted: bool,
 }

@@ -13,3 +13,4 @@ pub mod writer;
 
 pub use image::{EPOCHS_PER_LOG_MAX, LedgerImage, LedgerLog, LedgerStart, ProvenEnd, note_epoch};
 pub use replay::{LedgerFault, LedgerFiles, replay};
+pub use writer::LEDGER_RESERVED_BYTES;

@@ -16,10 +16,16 @@ use tackboard_schema::storage::ledger::{BlockBuilder, LedgerHeader, LedgerRecord
 use tackboard_schema::{CoreId, TopicPartition};
 
 use super::image::{LedgerLog, LedgerStart, apply};
+use crate::log::limits::IO_TIMEOUT_US;
 use crate::shard::interface::{Effect, Effects, LedgerFile, StorageFault};
 
 /// Blocks that a ledger may have before it is moved: 4 MiB.
 pub const LEDGER_BLOCKS_MIN: u64 = 1024;
+
+/// Bytes that each of the two files of a ledger keeps allocated, so that a full disk does not stop the core: what a ledger
+/// has when it is moved, and a quarter more for the write that finds it grown.
+pub const LEDGER_RESERVED_BYTES: u64 =
+    (1 + LEDGER_BLOCKS_MIN + LEDGER_BLOCKS_MIN / 4) * BLOCK_LENGTH as u64;
 
 /// A ledger is moved when it is so many times as long as its content in short form.
 pub const LEDGER_GROWTH_MAX: u64 = 4;
@@ -60,6 +66,8 @@ pub struct LedgerWriter {
     durable: RecordNumber,
     in_flight: Option<InFlight>,
     last_sequence: u64,
+    /// The write that was in flight when time was last looked at, and since when it is known to be.
+    watched: (u64, u64),
     started: bool,
     failed: bool,
 }
@@ -90,6 +98,7 @@ impl LedgerWriter {
             durable: RecordNumber(0),
             in_flight: None,
             last_sequence: 0,
+            watched: (0, 0),
             started: false,
             failed: false,
         }
@@ -131,6 +140,18 @@ impl LedgerWriter {
     /// No write is in flight, so a flush would start one.
     pub fn is_idle(&self) -> bool {
         self.in_flight.is_none() && !self.failed
+    }
+
+    /// Whether the write in flight was in flight at every look since [`IO_TIMEOUT_US`] ago. A write that hangs proves
+    /// as little as one that failed.
+    pub fn is_stuck(&mut self, now_us: u64) -> bool {
+        let Some(flight) = self.in_flight else {
+            return false;
+        };
+        if self.watched.0 != flight.sequence {
+            self.watched = (flight.sequence, now_us);
+        }
+        now_us.saturating_sub(self.watched.1) >= IO_TIMEOUT_US
     }
 
     /// Writes what was recorded, if nothing is in flight. True: a write was issued.
@@ -175,7 +196,7 @@ impl LedgerWriter {
                     other(self.file),
                     0,
                     bytes,
-                    false,
+                    None,
                     Step::Header,
                     flight.records,
                     out,
@@ -203,7 +224,7 @@ impl LedgerWriter {
             self.file,
             at,
             bytes,
-            false,
+            None,
             Step::Append { blocks },
             records,
             out,
@@ -222,12 +243,13 @@ impl LedgerWriter {
         self.logs = logs;
         let blocks = (bytes.len() / BLOCK_LENGTH) as u64;
         let at = BLOCK_LENGTH as u64;
+        let end = at + bytes.len() as u64;
         let (file, records) = (other(self.file), self.recorded);
         self.issue(
             file,
             at,
             bytes,
-            true,
+            Some(LEDGER_RESERVED_BYTES.max(end)),
             Step::Snapshot { blocks },
             records,
             out,
@@ -240,7 +262,7 @@ impl LedgerWriter {
         file: LedgerFile,
         at: u64,
         bytes: Box<[u8]>,
-        truncate_after: bool,
+        cut_to: Option<u64>,
         step: Step,
         records: RecordNumber,
         out: &mut Effects,
@@ -257,7 +279,7 @@ impl LedgerWriter {
             file,
             at,
             bytes,
-            truncate_after,
+            cut_to,
         });
     }
 

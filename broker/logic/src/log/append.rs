@@ -8,6 +8,7 @@ use tackboard_schema::{Acks, Durability, ErrorCode, Offset};
 use super::chunk::Chunk;
 use super::position::Position;
 use super::producers::Sequencing;
+use super::progress::UNWRITTEN;
 use super::{Log, LogState};
 use crate::request::acks::AckWaiter;
 use crate::shard::context::Context;
@@ -110,13 +111,8 @@ impl Log {
             };
             return refuse(ErrorCode::StorageFull, detail);
         }
-        // Between two measurements this core counts what it appends, and takes it that the others append as much.
-        let since = cx.stats.appended_bytes - cx.admission.appended_bytes;
-        let free_bytes = cx
-            .admission
-            .free_bytes
-            .saturating_sub(since * cx.admission.cores);
-        if since > 0 && free_bytes < cx.admission.reserve_bytes {
+        let free_bytes = cx.admission.free_after_appends(cx.stats);
+        if free_bytes < cx.admission.free_bytes && free_bytes < cx.admission.reserve_bytes {
             let reserve_bytes = cx.admission.reserve_bytes;
             let detail = RefusalDetail::StorageFull {
                 free_bytes,
@@ -350,6 +346,10 @@ impl Log {
                 respond: condition.respond,
                 outcome: Ok(produced),
             });
+            return;
+        }
+        if self.waits_for_space && next_offset > self.positions.written().offset {
+            cx.refuse(append.ticket, true, UNWRITTEN);
             return;
         }
         if duplicate && durable {

@@ -158,7 +158,7 @@ impl Log {
     pub(crate) fn has_io_in_flight(&self) -> bool {
         self.sync.is_syncing()
             || self.segment_work > 0
-            || self.writes.iter().any(WriteInFlight::is_flying)
+            || self.has_writes_flying()
             || self.doomed.iter().any(DoomedSegment::is_flying)
     }
 }

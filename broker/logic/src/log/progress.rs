@@ -11,6 +11,12 @@ use crate::request::acks::AckWaiter;
 use crate::shard::context::Context;
 use crate::shard::interface::{Effect, LogConfig, Refusal, RefusalDetail, StorageFault, SyncId};
 
+/// The answer to a batch that a full disk keeps in memory.
+pub(super) const UNWRITTEN: Refusal = Refusal {
+    code: ErrorCode::StorageFull,
+    detail: RefusalDetail::UnwrittenForSpace,
+};
+
 impl Log {
     /// Takes the consequences of whatever just happened. Returns the bytes by which the high watermark moved.
     pub(crate) fn settle(&mut self, cx: &mut Context<'_>) -> u64 {
@@ -21,6 +27,7 @@ impl Log {
         cx.plan.refresh(self.id, &mut self.sync);
         let moved = self.advance_high_watermark();
         self.answer_ready(cx);
+        self.refuse_unwritten(cx);
         self.seal_if_due(cx);
         moved
     }
@@ -51,6 +58,20 @@ impl Log {
         let durable = self.sync.durable().offset;
         while let Some(waiter) = self.durable_waiters.release(durable) {
             self.answer(waiter, cx);
+        }
+    }
+
+    /// On a full disk those whose batches are not written learn it at once, not when their time is up. The batches stay
+    /// and are written when there is space: a retry with the same sequence finds them.
+    fn refuse_unwritten(&mut self, cx: &mut Context<'_>) {
+        if !self.waits_for_space || self.has_writes_flying() {
+            return;
+        }
+        let written = self.positions.written().offset;
+        for queue in [&mut self.written_waiters, &mut self.durable_waiters] {
+            queue.refuse_beyond(written, |waiter| {
+                cx.refuse(waiter.ticket, true, UNWRITTEN);
+            });
         }
     }
 
@@ -174,7 +195,11 @@ impl Log {
                 cx.give_up_at(deadline_us);
             }
         }
-        let started = [self.oldest_write_us(), self.sync.started_us()];
+        let started = [
+            self.oldest_write_us(),
+            self.sync.started_us(),
+            self.segments.oldest_work_us(),
+        ];
         if let Some(started_us) = started.into_iter().flatten().min()
             && self.state == LogState::Open
         {

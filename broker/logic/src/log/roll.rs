@@ -9,7 +9,7 @@ use tackboard_schema::storage::index::{self, SegmentSummary};
 use tackboard_schema::storage::ledger::LedgerRecord;
 use tackboard_schema::storage::producer_snapshot::ProducerSnapshot;
 
-use super::limits::PREALLOCATE_STEP_BYTES_MIN;
+use super::limits::{IO_TIMEOUT_US, PREALLOCATE_STEP_BYTES_MIN};
 use super::segment::{Seal, Segment};
 use super::{Log, LogState};
 use crate::shard::context::Context;
@@ -72,13 +72,17 @@ impl Log {
     /// Asks for the files that do not exist and are not being created. On a full disk one may have failed and the next
     /// succeeded, so all that is not at rest is looked at.
     pub(super) fn create_segments(&mut self, cx: &mut Context<'_>) {
-        let preallocate = PREALLOCATE_STEP_BYTES_MIN.min(self.config.segment_bytes);
+        let wanted = PREALLOCATE_STEP_BYTES_MIN.min(self.config.segment_bytes);
+        let preallocate = if cx.may_reserve(wanted) { wanted } else { 0 };
         let unsealed = self.segments.iter_mut().rev();
         let unsealed = unsealed.take_while(|segment| segment.seal != Seal::Sealed);
         for segment in unsealed.filter(|segment| !segment.created) {
             if !std::mem::replace(&mut segment.creating, true) {
                 self.segment_work += 1;
                 segment.preallocated = preallocate;
+                segment.work_started_us = cx.now.monotonic_us;
+                cx.give_up_at(cx.now.monotonic_us.saturating_add(IO_TIMEOUT_US));
+                cx.stats.reserved_bytes += preallocate;
                 cx.stats.segments_created += 1;
                 cx.start(Effect::CreateSegment {
                     log: self.id,
@@ -123,14 +127,15 @@ impl Log {
     /// Extends the active segment's file before appends reach its allocated end.
     pub(super) fn preallocate_if_due(&mut self, cx: &mut Context<'_>) {
         let end = self.positions.appended();
-        let (segment_bytes, free) = (self.config.segment_bytes, cx.admission.free_bytes_per_log);
+        let segment_bytes = self.config.segment_bytes;
         let active = self.segments.active_mut();
         let appended = active.bytes_to(end.at);
-        if free / 2 < active.preallocate_step {
+        if !cx.may_reserve(active.preallocate_step) {
             return;
         }
         if let Some(size) = active.preallocate_due(appended, segment_bytes) {
             self.segment_work += 1;
+            cx.stats.reserved_bytes += size.saturating_sub(active.preallocated);
             cx.start(Effect::Preallocate {
                 log: self.id,
                 segment: active.base,
@@ -206,6 +211,8 @@ impl Log {
             .find_mut(base)
             .expect("the segment was just found");
         segment.seal = Seal::Sealing;
+        segment.work_started_us = cx.now.monotonic_us;
+        cx.give_up_at(cx.now.monotonic_us.saturating_add(IO_TIMEOUT_US));
         self.segment_work += 1;
         let end = segment.end.unwrap_or(appended);
         let summary = SegmentSummary {
@@ -287,8 +294,17 @@ impl Log {
     /// The process stops: everything is wanted durable.
     pub(crate) fn begin_drain(&mut self, cx: &mut Context<'_>) {
         self.draining = true;
+        // The last attempt, if the disk was full: what is not written now is given up.
+        self.resume_writes(cx);
         self.sync.want(self.positions.appended().offset);
         cx.plan.refresh(self.id, &mut self.sync);
+    }
+
+    /// Bytes that a full disk keeps in memory; `None`: the disk is not known to be full. None of them was acknowledged.
+    pub(crate) fn unwritten_for_space(&self) -> Option<u64> {
+        let written = self.positions.written_byte();
+        (self.waits_for_space && self.state == LogState::Open)
+            .then(|| self.positions.appended().at.since(written))
     }
 
     /// Nothing of this log is left to do before the process stops.
@@ -298,6 +314,10 @@ impl Log {
         }
         if self.state != LogState::Open {
             return true;
+        }
+        if self.waits_for_space {
+            // There is no waiting for space: its index and the tail that nobody was promised are left.
+            return self.sync.durable() == self.positions.written();
         }
         let appended = self.positions.appended();
         let at_rest = self

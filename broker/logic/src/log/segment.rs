@@ -58,6 +58,8 @@ pub struct Segment {
     pub preallocated: u64,
     /// Its creation is in flight.
     pub creating: bool,
+    /// When its creation, or else its seal, was started; of use only while one is in flight.
+    pub work_started_us: u64,
     /// A preallocation is in flight.
     pub preallocating: bool,
     /// A preallocation failed: none is tried for a while.
@@ -84,6 +86,7 @@ impl Segment {
             checkpointed: false,
             preallocated,
             creating: false,
+            work_started_us: 0,
             preallocating: false,
             preallocate_paused: false,
             preallocate_step: PREALLOCATE_STEP_BYTES_MIN,
@@ -232,6 +235,13 @@ impl Segments {
     pub fn holding_end(&self, at: StreamByte) -> &Segment {
         let behind = self.list.partition_point(|segment| segment.start < at);
         &self.list[behind.saturating_sub(1)]
+    }
+
+    /// When the oldest creation or seal in flight was started.
+    pub fn oldest_work_us(&self) -> Option<u64> {
+        let unsealed = self.list.iter().skip(self.sealed);
+        let working = unsealed.filter(|segment| segment.creating || segment.seal == Seal::Sealing);
+        working.map(|segment| segment.work_started_us).min()
     }
 
     /// Takes the oldest out; never the active one.

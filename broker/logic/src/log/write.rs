@@ -185,7 +185,7 @@ impl Log {
             Err(fault) => self.fence(fault, cx),
         }
         self.advance_written();
-        if self.waits_for_space && !self.writes.iter().any(WriteInFlight::is_flying) {
+        if self.waits_for_space && !self.has_writes_flying() {
             self.rewind_writes();
         }
     }
@@ -228,14 +228,18 @@ impl Log {
     /// There is space again.
     /// True: the log had waited for it.
     pub(crate) fn resume_writes(&mut self, cx: &mut Context<'_>) -> bool {
-        let drained = !self.writes.iter().any(WriteInFlight::is_flying);
-        if !self.waits_for_space || !drained {
+        if !self.waits_for_space || self.has_writes_flying() {
             return false;
         }
         self.waits_for_space = false;
         self.create_segments(cx);
         self.issue_due(cx);
         true
+    }
+
+    /// Whether any write has not completed.
+    pub(super) fn has_writes_flying(&self) -> bool {
+        self.writes.iter().any(WriteInFlight::is_flying)
     }
 
     /// When the oldest write in flight was started.

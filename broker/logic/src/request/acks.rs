@@ -70,6 +70,14 @@ impl AckQueue {
         });
     }
 
+    /// Takes out, in order, every waiter whose condition `reached` does not fulfil.
+    pub fn refuse_beyond(&mut self, reached: Offset, mut refused: impl FnMut(AckWaiter)) {
+        let place = self
+            .queue
+            .partition_point(|waiter| waiter.next_offset <= reached);
+        self.queue.drain(place..).for_each(&mut refused);
+    }
+
     /// Takes out the next waiter, whatever it waits for.
     pub fn pop(&mut self) -> Option<AckWaiter> {
         self.queue.pop_front()
@@ -127,6 +135,18 @@ mod tests {
         assert_eq!(released(&mut queue, 19), [1, 3]);
         assert_eq!(released(&mut queue, 20), [2]);
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn those_that_wait_for_more_than_there_is_leave_in_order() {
+        let mut queue = AckQueue::default();
+        for offset in [10, 20, 30] {
+            queue.insert(waiter(offset as u64, offset, 50));
+        }
+        let mut refused = Vec::new();
+        queue.refuse_beyond(Offset(10), |waiter| refused.push(waiter.ticket.0));
+        assert_eq!(refused, [20, 30]);
+        assert_eq!(released(&mut queue, 10), [10]);
     }
 
     #[test]

@@ -20,8 +20,28 @@ pub struct Admission {
     pub cores: u64,
     /// What this core had appended when the free bytes were asked for.
     pub appended_bytes: u64,
-    /// Free bytes when last asked, per open log.
-    pub free_bytes_per_log: u64,
+    /// What it had reserved for segments by then.
+    pub reserved_bytes: u64,
+    /// Logs that were open by then.
+    pub open_logs: u64,
+}
+
+impl Admission {
+    /// Free bytes now. Between two measurements this core counts what it appends, and takes it that the others append
+    /// as much.
+    pub fn free_after_appends(&self, stats: &ShardStats) -> u64 {
+        let since = stats.appended_bytes - self.appended_bytes;
+        self.free_bytes
+            .saturating_sub(since.saturating_mul(self.cores))
+    }
+
+    /// The same, without what was reserved for segments meanwhile. Appends go to reserved space, so some of it is
+    /// counted twice, which errs on the side of the disk.
+    fn free_after_reservations(&self, stats: &ShardStats) -> u64 {
+        let since = stats.reserved_bytes - self.reserved_bytes;
+        self.free_after_appends(stats)
+            .saturating_sub(since.saturating_mul(self.cores))
+    }
 }
 
 /// The rest of the core, as one log sees it.
@@ -51,6 +71,12 @@ impl Context<'_> {
     pub fn start(&mut self, effect: Effect) {
         *self.io_in_flight += 1;
         self.out.push(effect);
+    }
+
+    /// Whether a log may reserve so many bytes ahead of its need: no more than half of its share of the free space.
+    pub fn may_reserve(&self, bytes: u64) -> bool {
+        let free = self.admission.free_after_reservations(self.stats);
+        free / self.admission.open_logs.max(1) / 2 >= bytes
     }
 
     pub fn next_write(&mut self) -> WriteId {

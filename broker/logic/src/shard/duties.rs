@@ -2,8 +2,9 @@
 //! reports that it is drained.
 
 use super::Shard;
-use super::interface::{Effect, Effects, LogId, Now};
+use super::interface::{Effect, Effects, LogId, Now, Unwritten};
 use super::step::FENCED_LOGS_MAX;
+use crate::log::Log;
 
 /// Durable ends reach the ledger at most so late, in microseconds.
 pub const LEDGER_INTERVAL_US: u64 = 100_000;
@@ -126,7 +127,12 @@ impl Shard {
         }
         if self.logs().all(|log| log.is_drained()) {
             self.drained = true;
-            out.push(Effect::Drained);
+            let mut unwritten = Unwritten::default();
+            for bytes in self.logs().filter_map(Log::unwritten_for_space) {
+                unwritten.logs += 1;
+                unwritten.bytes += bytes;
+            }
+            out.push(Effect::Drained { unwritten });
         }
     }
 }

@@ -94,7 +94,6 @@ impl Shard {
                 free_bytes: u64::MAX,
                 reserve_bytes: config.reserve_bytes,
                 cores: config.cores,
-                free_bytes_per_log: u64::MAX,
                 ..Admission::default()
             },
             config,

@@ -206,7 +206,8 @@ impl Shard {
         self.admission.full = (bytes < enough).then_some((bytes, reserve));
         self.admission.free_bytes = bytes;
         self.admission.appended_bytes = self.stats.appended_bytes;
-        self.admission.free_bytes_per_log = bytes / self.stats.open_logs.max(1);
+        self.admission.reserved_bytes = self.stats.reserved_bytes;
+        self.admission.open_logs = self.stats.open_logs;
         if self.admission.full.is_none() && bytes > 0 {
             for log in self.log_ids() {
                 let resumed = self.with_log(now, out, log, |log, cx| log.resume_writes(cx));

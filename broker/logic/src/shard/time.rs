@@ -8,6 +8,13 @@ pub const HOUSEKEEPING_INTERVAL_US: u64 = 1_000_000;
 
 impl Shard {
     pub(super) fn tick(&mut self, now: Now, out: &mut Effects) {
+        if self.ledger.is_stuck(now.monotonic_us) {
+            self.abort(
+                "the ledger takes no writes: one has not completed within the bound",
+                out,
+            );
+            return;
+        }
         while let Some(parked) = self.parked.next_expired(now.monotonic_us) {
             self.answer_parked(parked, out);
         }

@@ -81,7 +81,7 @@ pub struct World {
     pub fenced: Vec<LogId>,
     pub deleted: Vec<LogId>,
     pub aborted: Option<&'static str>,
-    pub drained: bool,
+    pub drained: Option<Unwritten>,
     /// Written bytes captured when the write was issued.
     writes: HashMap<u64, Vec<u8>>,
     pub logs: HashMap<LogId, TopicPartition>,
@@ -118,7 +118,7 @@ impl World {
             fenced: Vec::new(),
             deleted: Vec::new(),
             aborted: None,
-            drained: false,
+            drained: None,
             writes: HashMap::new(),
             logs: HashMap::new(),
             chunks: HashMap::new(),
@@ -439,7 +439,7 @@ impl World {
             Effect::LogDeleted { log } => self.deleted.push(log),
             Effect::Fenced { log, .. } => self.fenced.push(log),
             Effect::Abort { why } => self.aborted = Some(why),
-            Effect::Drained => self.drained = true,
+            Effect::Drained { unwritten } => self.drained = Some(unwritten),
             Effect::Sync { .. }
             | Effect::Preallocate { .. }
             | Effect::CreateSegment { .. }
@@ -589,13 +589,13 @@ impl World {
                 file,
                 at,
                 bytes,
-                truncate_after,
+                cut_to,
                 ..
             } => {
                 let file = &mut self.ledger[usize::from(*file == LedgerFile::B)];
                 file.write(*at, bytes);
-                if *truncate_after {
-                    file.truncate(*at + bytes.len() as u64);
+                if let Some(size) = cut_to {
+                    file.truncate((file.seen.len() as u64).min(*size));
                 }
                 file.sync();
             }
@@ -664,7 +664,7 @@ impl World {
         self.logs.clear();
         self.produced.clear();
         self.fetched.clear();
-        self.drained = false;
+        self.drained = None;
         let image = replay(&[LedgerFiles {
             a: &self.ledger[0].seen,
             b: &self.ledger[1].seen,

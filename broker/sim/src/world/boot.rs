@@ -141,6 +141,7 @@ impl World {
             generation,
             shutting_down: false,
             drained: 0,
+            drained_clean: true,
             aborted: None,
         });
         (0..cores as usize).try_for_each(|core| {
@@ -184,12 +185,12 @@ impl World {
                 file,
                 at,
                 bytes,
-                truncate_after,
+                cut_to,
             } = effects.remove(index)
             else {
                 unreachable!("that is what was looked for");
             };
-            for action in self.write_ledger(core, file, at, bytes, truncate_after) {
+            for action in self.write_ledger(core, file, at, bytes, cut_to) {
                 self.act_or_die(action)?;
             }
             let result = Ok(());

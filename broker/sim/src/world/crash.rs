@@ -76,8 +76,15 @@ impl World {
             in_flight.is_none() || !failed.is_empty(),
             "drained with {in_flight:?} in flight"
         );
+        let is_written = process.drained_clean;
         let open: Vec<u32> = process.open.keys().copied().collect();
         self.end_process();
+        if !is_written {
+            // What was promised survives all the same, and not more.
+            self.see(Seen::StoppedFull);
+            self.worsen_exit(RestartClass::ProcessCrash);
+            return;
+        }
         for number in open.into_iter().filter(|number| !failed.contains(number)) {
             let partition = self.partition(number);
             partition.survives_kill = partition.end;

@@ -192,9 +192,9 @@ impl World {
                 file,
                 at,
                 bytes,
-                truncate_after,
+                cut_to,
             } => {
-                let script = self.write_ledger(core, file, at, bytes, truncate_after);
+                let script = self.write_ledger(core, file, at, bytes, cut_to);
                 (script, Completion::LedgerWritten(sequence))
             }
             other => unreachable!("{other:?} takes no time"),
@@ -589,7 +589,7 @@ impl World {
         file: LedgerFile,
         at: u64,
         bytes: Box<[u8]>,
-        truncate_after: bool,
+        cut_to: Option<u64>,
     ) -> Vec<Action> {
         self.see(Seen::LedgerWrite);
         assert!(at.is_multiple_of(4_096) && bytes.len().is_multiple_of(4_096));
@@ -605,6 +605,7 @@ impl World {
             .file(folder, name)
             .expect("a ledger's files are made at the start");
         file.borrow_mut().begin_write(at, bytes.len() as u64);
+        let length = file.borrow().size().max(end);
         let bytes = Bytes::whole(bytes.into_vec());
         let mut script = vec![Action::Write {
             file,
@@ -612,13 +613,12 @@ impl World {
             bytes,
             proven: false,
         }];
-        if truncate_after {
+        if let Some(size) = cut_to {
             self.see(Seen::LedgerSwitched);
-            script.push(Action::Cut {
-                folder,
-                name,
-                size: end,
-            });
+            assert!(size >= end, "what was just written is not cut");
+            if length > size {
+                script.push(Action::Cut { folder, name, size });
+            }
         }
         script.push(Action::Sync {
             folder,

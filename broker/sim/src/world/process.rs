@@ -22,6 +22,8 @@ pub(super) struct Process {
     pub(super) generation: u64,
     pub(super) shutting_down: bool,
     pub(super) drained: usize,
+    /// A full disk left nothing unwritten on any of them.
+    pub(super) drained_clean: bool,
     /// A shard asked for the process to stop.
     pub(super) aborted: Option<&'static str>,
 }

@@ -2,6 +2,7 @@
 
 use tackboard_logic::shard::interface::{
     Append, CachedSlice, ChunkId, Effect, FetchData, Input, LogId, PayloadId, StorageFault,
+    Unwritten,
 };
 use tackboard_schema::record_batch::stamp;
 use tackboard_schema::{ErrorCode, LeaderEpoch, Offset};
@@ -220,7 +221,11 @@ impl World {
             Effect::LogDeleted { log } => self.log_deleted(core, log),
             Effect::Fenced { log, why } => self.log_fenced(core, log, why),
             Effect::Abort { why } => self.process_mut().aborted = Some(why),
-            Effect::Drained => self.process_mut().drained += 1,
+            Effect::Drained { unwritten } => {
+                let process = self.process_mut();
+                process.drained += 1;
+                process.drained_clean &= unwritten == Unwritten::default();
+            }
             Effect::Write { .. }
             | Effect::Sync { .. }
             | Effect::Preallocate { .. }

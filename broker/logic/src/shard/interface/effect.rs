@@ -4,7 +4,7 @@ use tackboard_schema::{LeaderEpoch, Offset};
 
 use super::{
     CachedSlice, ChunkId, FetchAnswer, LogId, PayloadId, Produced, Refusal, SegmentBase,
-    StorageFault, SyncId, Ticket, WriteId,
+    StorageFault, SyncId, Ticket, Unwritten, WriteId,
 };
 
 /// Which of a core's two ledger files.
@@ -154,8 +154,9 @@ pub enum Effect {
         at: u64,
         /// A multiple of [`BLOCK_BYTES`].
         bytes: Box<[u8]>,
-        /// Cut the file behind these bytes before the sync.
-        truncate_after: bool,
+        /// If the file is longer than this, cut it before the sync: what it grew by is given back. Never less than
+        /// [`LEDGER_RESERVED_BYTES`](crate::ledger::LEDGER_RESERVED_BYTES), which stay allocated.
+        cut_to: Option<u64>,
     },
     /// The outcome of an append.
     AnswerProduce {
@@ -190,8 +191,11 @@ pub enum Effect {
         /// Why.
         why: &'static str,
     },
-    /// Shutdown is complete: everything is synced and the ledger says so.
-    Drained,
+    /// Shutdown is complete: everything is synced and the ledger says so, but for what a full disk left.
+    Drained {
+        /// What it left. The folder is clean only if that is nothing.
+        unwritten: Unwritten,
+    },
 }
 
 /// The effects of one step, or of several: the driver clears and reuses it.

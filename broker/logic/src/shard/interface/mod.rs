@@ -32,4 +32,4 @@ pub use names::{
     BLOCK_BYTES, ChunkId, LogId, Now, PayloadId, SegmentBase, SyncId, Ticket, WriteId,
 };
 pub use refusal::{Refusal, RefusalDetail, StorageFault};
-pub use report::{LogDescription, ShardStats};
+pub use report::{LogDescription, ShardStats, Unwritten};

@@ -64,8 +64,10 @@ pub enum RefusalDetail {
     Fenced(StorageFault),
     /// A storage fault came between append and proof: the batch may or may not be kept.
     OutcomeUnknown(StorageFault),
-    /// A write met a full disk; what was appended before waits for space.
+    /// A write met a full disk; what was appended before waits for space. Nothing was appended.
     WritesWaitForSpace,
+    /// The batch is appended, but the disk was full when it was to be written. It waits in memory for space.
+    UnwrittenForSpace,
     /// The data folder's file system is below its reserve.
     StorageFull {
         /// Free bytes when last asked.
@@ -146,6 +148,9 @@ impl fmt::Display for RefusalDetail {
             }
             Self::WritesWaitForSpace => f.write_str(
                 "a write met a full disk; nothing more is appended until there is space",
+            ),
+            Self::UnwrittenForSpace => f.write_str(
+                "the disk was full when the batch was to be written: it waits in memory, and is written when there is space, unless the broker stops before that",
             ),
             Self::StorageFull {
                 free_bytes,

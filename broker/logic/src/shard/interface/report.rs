@@ -23,6 +23,15 @@ pub struct LogDescription {
     pub fenced: bool,
 }
 
+/// What a core that stops leaves behind because the disk is full. None of it was acknowledged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Unwritten {
+    /// Logs that wait for space.
+    pub logs: u64,
+    /// Bytes of batches that they hold in memory.
+    pub bytes: u64,
+}
+
 /// What a core did so far. Counters rise only; gauges say so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ShardStats {
@@ -32,6 +41,8 @@ pub struct ShardStats {
     pub appended_records: u64,
     /// Bytes appended.
     pub appended_bytes: u64,
+    /// Bytes of segment files that were asked to be reserved ahead of need.
+    pub reserved_bytes: u64,
     /// Appends refused.
     pub refused_appends: u64,
     /// Retries that were answered from the producer window.
