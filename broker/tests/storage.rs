@@ -6,12 +6,20 @@
 #[path = "support/process.rs"]
 #[allow(dead_code, reason = "each of the binaries that share it uses a part")]
 mod support;
+#[path = "support/mod.rs"]
+#[allow(
+    dead_code,
+    reason = "the frames are used here, the broker in process is not"
+)]
+mod wire;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use support::{Broker, folder, serve, text};
+use tackboard_schema::ErrorCode;
+use wire::{PATIENCE, Raw, batch, produced};
 
 /// Mounts that live as long as this.
 struct Mounts {
@@ -191,4 +199,188 @@ fn what_was_acknowledged_through_the_page_cache_outlives_kills_and_a_clean_stop(
         "{}",
         broker.greeting
     );
+}
+
+/// A small ext4 where the test may mount one, else a small tmpfs; and the settings it takes.
+fn small_disk(place: &Path) -> Option<(Mounts, PathBuf, Vec<&'static str>)> {
+    let at = place.display();
+    let settings = vec![
+        "--set",
+        "storage.reserve_bytes=0",
+        "--set",
+        "log.segment.bytes=2 MiB",
+    ];
+    let ext4 = format!(
+        "truncate -s 96M {at}/image; mkfs.ext4 -q -F -m 0 {at}/image; mkdir {at}/disk; \
+         mount -o loop {at}/image {at}/disk"
+    );
+    let tmpfs = format!("mkdir -p {at}/disk; mount -t tmpfs -o size=96m tmpfs {at}/disk");
+    let data = place.join("disk/data");
+    if is_root()
+        && let Some(mounts) = Mounts::new(&ext4)
+    {
+        return Some((mounts, data, settings));
+    }
+    let mounts = Mounts::new(&tmpfs)?;
+    Some((mounts, data, [PREFER, &settings].concat()))
+}
+
+/// A file that takes all the space there is.
+struct Filler(PathBuf);
+
+impl Filler {
+    fn new(path: PathBuf) -> Filler {
+        let mut file = std::fs::File::create(&path).expect("the test can write there");
+        for length in [1 << 20, 4096, 1] {
+            while file.write_all(&vec![7; length]).is_ok() {}
+        }
+        // What the file system kept for later is written as well.
+        let _ = file.sync_all();
+        Filler(path)
+    }
+
+    fn remove(self) {
+        std::fs::remove_file(self.0).expect("it is there");
+    }
+}
+
+/// Appends until the disk is full, eight requests at a time. Returns what was acknowledged.
+fn produce_until_full(wire: &mut Raw, topic: &str, tag: &str) -> Vec<Vec<u8>> {
+    let full = ErrorCode::StorageFull.code();
+    let mut acknowledged = Vec::new();
+    for round in 0.. {
+        let values: Vec<Vec<u8>> = (0..8)
+            .map(|index| {
+                let mut value = format!("{tag} {round} {index} ").into_bytes();
+                value.resize(200_000, b'.');
+                value
+            })
+            .collect();
+        for value in &values {
+            wire.send_produce(topic, 0, &batch(1, &[value]));
+        }
+        let mut is_full = false;
+        for value in values {
+            match produced(&wire.receive().expect("an answer")) {
+                Ok(_) => acknowledged.push(value),
+                // Not REQUEST_TIMED_OUT: nobody waits for space.
+                Err((code, message)) => {
+                    assert_eq!(code, full, "{message}");
+                    is_full = true;
+                }
+            }
+        }
+        if is_full {
+            return acknowledged;
+        }
+    }
+    unreachable!("a disk has an end")
+}
+
+/// Appends one event once the disk takes it again.
+fn produce_when_there_is_space(wire: &mut Raw, topic: &str, value: &[u8]) {
+    let begun = std::time::Instant::now();
+    while let Err((code, message)) = wire.produce(topic, 0, &batch(1, &[value])) {
+        assert_eq!(code, ErrorCode::StorageFull.code(), "{message}");
+        assert!(begun.elapsed() < PATIENCE, "it does not resume: {message}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+fn assert_holds(wire: &mut Raw, topic: &str, expected: &[Vec<u8>]) {
+    let mut found = std::collections::BTreeSet::new();
+    let mut offset = 0;
+    loop {
+        let records = wire.fetch(topic, 0, offset).expect("it can be read");
+        let Some((last, _)) = records.last() else {
+            break;
+        };
+        offset = last + 1;
+        found.extend(records.into_iter().map(|(_, value)| value));
+    }
+    let lost = expected.iter().filter(|value| !found.contains(*value));
+    assert_eq!(lost.count(), 0, "of {} acknowledged", expected.len());
+}
+
+#[test]
+fn a_full_disk_is_answered_at_once_reads_go_on_and_writing_resumes_by_itself() {
+    let place = folder();
+    let Some((mounts, data, settings)) = small_disk(place.path()) else {
+        return;
+    };
+    let start = || Broker::spawn(mounts.inside(&serve(&data, &settings)));
+    let mut broker = start();
+    let mut wire = Raw::connect(broker.address.parse().expect("an address"));
+    assert_eq!(wire.create_topic("t", 1), 0);
+    let filler = || Filler::new(mounts.path(&data.with_file_name("filler")));
+    let filled = filler();
+    let mut expected = produce_until_full(&mut wire, "t", "first");
+    assert_holds(&mut wire, "t", &expected);
+    filled.remove();
+    produce_when_there_is_space(&mut wire, "t", b"again");
+    expected.push(b"again".to_vec());
+
+    let filled = filler();
+    expected.extend(produce_until_full(&mut wire, "t", "second"));
+    assert_holds(&mut wire, "t", &expected);
+    assert_eq!(wire.create_topic("late", 1), ErrorCode::StorageFull.code());
+    filled.remove();
+    produce_when_there_is_space(&mut wire, "t", b"and again");
+    broker.signal(libc::SIGTERM);
+    assert_eq!(broker.child.wait().expect("ends").code(), Some(0));
+    let broker = start();
+    let mut wire = Raw::connect(broker.address.parse().expect("an address"));
+    assert_holds(&mut wire, "t", &expected);
+}
+
+#[test]
+fn a_deleted_topic_frees_a_full_disk_without_delay() {
+    let place = folder();
+    let Some((mounts, data, settings)) = small_disk(place.path()) else {
+        return;
+    };
+    let broker = Broker::spawn(mounts.inside(&serve(&data, &settings)));
+    let mut wire = Raw::connect(broker.address.parse().expect("an address"));
+    assert_eq!(
+        (wire.create_topic("t", 1), wire.create_topic("old", 1)),
+        (0, 0)
+    );
+    for index in 0..40 {
+        let value = vec![index; 200_000];
+        wire.produce("old", 0, &batch(1, &[&value])).expect("space");
+    }
+    let _filled = Filler::new(mounts.path(&data.with_file_name("filler")));
+    produce_until_full(&mut wire, "t", "first");
+    broker.ok("topic delete old", "");
+    produce_when_there_is_space(&mut wire, "t", b"again");
+}
+
+#[test]
+fn a_stop_on_a_full_disk_says_what_it_leaves_and_loses_nothing_acknowledged() {
+    let place = folder();
+    let Some((mounts, data, settings)) = small_disk(place.path()) else {
+        return;
+    };
+    let log = place.path().join("stderr");
+    let stderr = std::fs::File::create(&log).expect("a file");
+    let mut broker = Broker::spawn_logging(mounts.inside(&serve(&data, &settings)), stderr.into());
+    let mut wire = Raw::connect(broker.address.parse().expect("an address"));
+    assert_eq!(wire.create_topic("t", 1), 0);
+    let filled = Filler::new(mounts.path(&data.with_file_name("filler")));
+    let expected = produce_until_full(&mut wire, "t", "first");
+    broker.signal(libc::SIGTERM);
+    assert_eq!(broker.child.wait().expect("ends").code(), Some(1));
+    let said = std::fs::read_to_string(&log).expect("text");
+    for part in [
+        "the disk is full",
+        "none of them acknowledged",
+        "nothing acknowledged is lost",
+    ] {
+        assert!(said.contains(part), "{part} is missing in {said}");
+    }
+    assert!(!said.contains("ran out"), "{said}");
+    filled.remove();
+    let broker = Broker::spawn(mounts.inside(&serve(&data, &settings)));
+    let mut wire = Raw::connect(broker.address.parse().expect("an address"));
+    assert_holds(&mut wire, "t", &expected);
 }

@@ -101,6 +101,20 @@ fn those_who_wait_for_a_full_disk_are_told_at_once_and_nothing_is_lost() {
 }
 
 #[test]
+fn what_was_deleted_frees_its_space_at_once_while_there_is_too_little() {
+    let (mut world, log) = opened(&small_segments());
+    world.step(Input::FreeSpace { bytes: 1 << 30 });
+    assert!(!world.shard.trash_delay().is_zero());
+    append_until_full(&mut world, log, 3);
+    assert!(world.shard.trash_delay().is_zero());
+    world.step(Input::FreeSpace { bytes: 1 << 30 });
+    world.complete_all();
+    assert!(!world.shard.trash_delay().is_zero());
+    world.step(Input::FreeSpace { bytes: 1000 });
+    assert!(world.shard.trash_delay().is_zero());
+}
+
+#[test]
 fn what_was_written_before_the_disk_was_full_is_acknowledged() {
     let (mut world, log) = opened(&LogConfig::default());
     let first = world.append(log, batch(&[b"a"], None, 0));

@@ -3,7 +3,7 @@
 use std::{rc::Rc, sync::Arc};
 
 use tackboard_logic::{
-    metadata::{Command, CreateTopic, Outcome, TOPIC_SETTINGS, Topic},
+    metadata::{Command, CreateTopic, MetadataRefusal, Outcome, TOPIC_SETTINGS, Topic},
     request::{
         by_core::ByCore,
         producer_ids::{Given, WAITING_MAX},
@@ -202,7 +202,19 @@ impl State {
             replication_factor,
         };
         let target = ProposalTarget::Topic(connection.clone(), correlation_id, change);
-        self.propose(target, command);
+        if self.machine.is_short_of_space() {
+            // Its partitions could not be opened.
+            let refusal = MetadataRefusal {
+                code: ErrorCode::StorageFull,
+                message: format!(
+                    "the data folder's file system is full, or has less space than storage.reserve_bytes = {}",
+                    self.config.reserve_bytes
+                ),
+            };
+            self.refuse_proposal(target, refusal);
+        } else {
+            self.propose(target, command);
+        }
     }
 
     /// Proposes the end of a topic.

@@ -71,6 +71,7 @@ pub struct Shard {
     /// Bytes that reads of history may hold until they are sent.
     cold_bytes: Rc<Semaphore>,
     read_bytes: Rc<Cell<usize>>,
+    /// Folders in the trash, and since when.
     trash: RefCell<Vec<(std::time::Instant, PathBuf)>>,
 }
 

@@ -21,8 +21,6 @@ use crate::{
 
 /// Logs that one core recovers at a time.
 pub const RECOVERIES_IN_FLIGHT_MAX: usize = 16;
-/// How long a deleted log stays in the trash.
-pub const TRASH_DELAY: std::time::Duration = std::time::Duration::from_secs(60);
 
 impl Shard {
     /// Puts `image` in force. Returns the partitions that could not be opened, and what recovery did.
@@ -140,7 +138,7 @@ impl Shard {
         Ok(report)
     }
 
-    /// Moves a deleted log's folder out of the way; it is removed after [`TRASH_DELAY`].
+    /// Moves a deleted log's folder out of the way; it is removed by [`Shard::empty_trash`].
     pub(super) async fn move_to_trash(&self, folder: PathBuf) {
         let Some(name) = folder.file_name() else {
             return;
@@ -161,16 +159,14 @@ impl Shard {
         if let Err(fault) = sync_folder(&self.paths.logs()).await {
             tracing::warn!(%fault, "the folder of logs could not be synced");
         }
-        self.trash
-            .borrow_mut()
-            .push((Instant::now() + TRASH_DELAY, target));
+        self.trash.borrow_mut().push((Instant::now(), target));
     }
 
-    /// Removes what has been in the trash for long enough.
+    /// Removes what has been in the trash for long enough, which on a full disk is no time at all.
     pub(super) async fn empty_trash(&self) {
-        let now = Instant::now();
+        let delay = self.state.borrow().machine.trash_delay();
         let due: Vec<PathBuf> = (self.trash.borrow_mut())
-            .extract_if(.., |(at, _)| *at <= now)
+            .extract_if(.., |(since, _)| since.elapsed() >= delay)
             .map(|(_, path)| path)
             .collect();
         for path in due {

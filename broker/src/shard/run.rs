@@ -464,6 +464,8 @@ async fn tick(shard: Rc<Shard>) {
 async fn keep_house(shard: Rc<Shard>) {
     let mut known = ShardStats::default();
     while !shard.state.borrow().drained {
+        // First, so that what it frees counts at once.
+        shard.empty_trash().await;
         let root = shard.paths.root().to_owned();
         let free = glommio::executor()
             .spawn_blocking(move || crate::disk::free_bytes(&root))
@@ -475,7 +477,6 @@ async fn keep_house(shard: Rc<Shard>) {
             state.step(Input::Tick, &[]);
             known = state.publish(known);
         });
-        shard.empty_trash().await;
         sleep(HOUSEKEEPING).await;
     }
 }

@@ -6,7 +6,7 @@
 use std::{rc::Rc, sync::Arc, time::Instant};
 
 use tackboard_logic::{
-    metadata::Command,
+    metadata::{Command, MetadataRefusal},
     request::{calls::Calls, fetch::AnswerRoom, producer_ids::ProducerIds},
     shard::{
         Shard as Machine,
@@ -322,12 +322,19 @@ impl State {
             command,
         };
         if self.control.try_send(message).is_err() {
-            let refusal = tackboard_logic::metadata::MetadataRefusal {
+            let refusal = MetadataRefusal {
                 code: ErrorCode::ShuttingDown,
                 message: "the broker's control thread has stopped or is overloaded".into(),
             };
             self.proposal_done(call, Err(refusal));
         }
+    }
+
+    /// Answers a change of the metadata that is not asked for.
+    pub(super) fn refuse_proposal(&mut self, target: ProposalTarget, refusal: MetadataRefusal) {
+        self.progress.work_started();
+        let call = self.proposals.insert(target);
+        self.proposal_done(call, Err(refusal));
     }
 }
 

@@ -68,10 +68,15 @@ impl Broker {
     }
 
     /// The broker that `command` starts, once it is ready.
-    pub fn spawn(mut command: Command) -> Self {
+    pub fn spawn(command: Command) -> Self {
+        Self::spawn_logging(command, Stdio::null())
+    }
+
+    /// The same, with its warnings and its log to `stderr`.
+    pub fn spawn_logging(mut command: Command, stderr: Stdio) -> Self {
         let mut child = command
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(stderr)
             .spawn()
             .expect("starts");
         let mut out = BufReader::new(child.stdout.take().expect("piped"));

@@ -1,9 +1,18 @@
 //! Questions that change nothing.
 
+use std::time::Duration;
+
 use tackboard_schema::{Offset, TimestampMs};
 
 use super::Shard;
 use super::interface::{LogDescription, LogId, ShardStats, TimestampScan};
+use crate::log::limits::PREALLOCATE_STEP_BYTES_MIN;
+
+/// How long a deleted log stays in the trash while there is space.
+pub const TRASH_DELAY: Duration = Duration::from_secs(60);
+
+/// Below this the disk counts as full whatever its reserve: not even the first step of a segment fits.
+const SPACE_BYTES_MIN: u64 = PREALLOCATE_STEP_BYTES_MIN;
 
 impl Shard {
     /// The log as it stands; `None` if it is not open.
@@ -25,6 +34,24 @@ impl Shard {
     /// Whether there is append budget left; the driver stops reading producer sockets while there is not.
     pub fn append_room(&self) -> bool {
         self.memory.has_append_room()
+    }
+
+    /// There is less free space than there should be, or a write has met a full disk since it was measured: nothing that
+    /// takes space is begun, and what was deleted goes at once.
+    pub fn is_short_of_space(&self) -> bool {
+        let free = self.admission.free_after_appends(&self.stats);
+        self.admission.full.is_some()
+            || free < self.config.reserve_bytes.max(SPACE_BYTES_MIN)
+            || self.logs().any(|log| log.unwritten_for_space().is_some())
+    }
+
+    /// How long a deleted log stays in the trash.
+    pub fn trash_delay(&self) -> Duration {
+        if self.is_short_of_space() {
+            Duration::ZERO
+        } else {
+            TRASH_DELAY
+        }
     }
 
     /// The new ledger counts: ledgers of earlier runs that are not written again may go.

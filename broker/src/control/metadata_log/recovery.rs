@@ -66,6 +66,8 @@ pub(super) struct Tip {
     pub(super) path: PathBuf,
     pub(super) end: u64,
     pub(super) records: u64,
+    /// Up to where the file has blocks, as far as is known.
+    pub(super) reserved_to: u64,
 }
 
 /// A log larger than this was not written by us.
@@ -214,6 +216,7 @@ fn settle(path: &Path, end: u64, records: u64, torn_bytes: u64) -> Result<Tip, M
         path: path.to_owned(),
         end,
         records,
+        reserved_to: end,
     })
 }
 

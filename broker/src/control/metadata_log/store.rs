@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -32,6 +33,11 @@ impl Default for Limits {
         }
     }
 }
+
+/// Space that is reserved behind the log's end, and how little of it may be left: on a full disk topics can still be
+/// deleted, which makes space.
+const RESERVED_BYTES: u64 = 256 << 10;
+const RESERVED_BYTES_MIN: u64 = RESERVED_BYTES / 2;
 
 /// Snapshots, and with them the logs from the oldest on, that are kept.
 const SNAPSHOTS_KEPT: usize = 2;
@@ -85,16 +91,15 @@ impl MetadataLog {
                 summary: RecoverySummary::default(),
             },
         };
-        Ok((
-            Self {
-                folder,
-                limits,
-                machine,
-                tip,
-                failed: None,
-            },
-            summary,
-        ))
+        let mut log = Self {
+            folder,
+            limits,
+            machine,
+            tip,
+            failed: None,
+        };
+        log.reserve_ahead();
+        Ok((log, summary))
     }
 
     /// The state after the last command.
@@ -171,6 +176,7 @@ impl MetadataLog {
         }
         if let Err(error) = (&self.tip.file).write_all(bytes) {
             let undone = self.tip.file.set_len(self.tip.end);
+            self.tip.reserved_to = self.tip.end;
             if is_full(&error) && undone.is_ok() {
                 return Err(MetadataRefusal {
                     code: ErrorCode::StorageFull,
@@ -183,7 +189,28 @@ impl MetadataLog {
             return Err(self.fail("synced", &error));
         }
         self.tip.end += bytes.len() as u64;
+        self.reserve_ahead();
         Ok(())
+    }
+
+    /// Keeps blocks allocated behind the end, which does not move. Where that can't be had the log goes on without.
+    fn reserve_ahead(&mut self) {
+        if self.tip.reserved_to >= self.tip.end + RESERVED_BYTES_MIN {
+            return;
+        }
+        let reserved_to = self.tip.end + RESERVED_BYTES;
+        // SAFETY: a system call on a file that is open; it touches no memory of this process.
+        let reserved = unsafe {
+            libc::fallocate(
+                self.tip.file.as_raw_fd(),
+                libc::FALLOC_FL_KEEP_SIZE,
+                self.tip.end as libc::off_t,
+                RESERVED_BYTES as libc::off_t,
+            )
+        };
+        if reserved == 0 {
+            self.tip.reserved_to = reserved_to;
+        }
     }
 
     fn fail(&mut self, what: &str, error: &io::Error) -> MetadataRefusal {
@@ -218,6 +245,7 @@ impl MetadataLog {
             &bytes,
         )?;
         self.tip = create_log(&self.folder, image.cluster_id, image.version)?;
+        self.reserve_ahead();
         self.delete_old()
     }
 
@@ -275,6 +303,7 @@ fn create_log(folder: &Path, cluster_id: ClusterId, base: u64) -> Result<Tip, Me
         path,
         end: header.len() as u64,
         records: 0,
+        reserved_to: header.len() as u64,
     })
 }
 
