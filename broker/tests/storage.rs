@@ -7,10 +7,6 @@
 #[allow(dead_code, reason = "each of the binaries that share it uses a part")]
 mod support;
 #[path = "support/mod.rs"]
-#[allow(
-    dead_code,
-    reason = "the frames are used here, the broker in process is not"
-)]
 mod wire;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
