@@ -9,7 +9,7 @@ use tackboard_logic::request::calls::{
     FETCH_CALLS_MAX, FETCH_CALLS_PER_CONNECTION_MAX, FETCH_CALLS_RESERVED,
 };
 use tackboard_schema::{
-    ErrorCode,
+    Acks, ErrorCode,
     frame::ApiKey,
     native::{ErrorResponse, FetchResponse, read_head},
 };
@@ -239,6 +239,54 @@ fn bad_requests_are_answered_and_the_connection_goes_on() {
     }
     assert_eq!(client.produce("t", 0, &good), Ok(0));
     assert!(handle.shutdown());
+}
+
+/// What is refused before it reaches a log: a batch that is damaged, and a partition that is not there. On each core.
+fn send_refused(client: &mut Raw, acks: Option<Acks>) -> Vec<u64> {
+    let mut flipped = batch(1, &[b"value"]);
+    *flipped.last_mut().unwrap() ^= 1;
+    [(0, &flipped), (1, &flipped), (2, &batch(1, &[b"value"]))]
+        .map(|(partition, bytes)| client.send_produce_with(acks, "t", partition, bytes))
+        .to_vec()
+}
+
+#[test]
+fn who_is_told_of_a_refusal_depends_on_the_acks_that_count() {
+    // What is asked for, the broker's default and floor, and whether there is an answer.
+    for (asked, default, floor, is_answered) in [
+        (Some(Acks::Count(0)), "1", "1", true),
+        (Some(Acks::Count(0)), "1", "0", false),
+        (None, "0", "0", false),
+        (None, "1", "0", true),
+    ] {
+        let data = folder();
+        let sets = [
+            format!("acks.default={default}"),
+            format!("acks.min={floor}"),
+        ];
+        let handle = broker(data.path(), "[0, 1]", &[&sets[0], &sets[1]]);
+        let mut client = Raw::connect(handle.native_address());
+        client.create_topic("t", 2);
+        let mut expected = send_refused(&mut client, asked);
+        if !is_answered {
+            expected.clear();
+        }
+        let mut told = Vec::new();
+        // Answered in any case, and after whatever the others are answered with.
+        let last = client.send_produce_with(Some(Acks::All), "t", 0, &batch(1, &[b"value"]));
+        let other = client.send_produce_with(Some(Acks::All), "t", 1, &batch(1, &[b"value"]));
+        while told.len() < expected.len() + 2 {
+            told.push(client.receive().expect("an answer").id);
+        }
+        expected.extend([last, other]);
+        told.sort_unstable();
+        assert_eq!(
+            told, expected,
+            "{asked:?}, default {default}, floor {floor}"
+        );
+        drop(client);
+        assert!(handle.shutdown());
+    }
 }
 
 #[test]

@@ -6,8 +6,6 @@
 //! Not here: how many calls there may be (`tackboard_logic::request::calls`), and what a request does on the core that
 //! owns its logs ([`super::work`]).
 
-use std::sync::Arc;
-
 use bytes::{Bytes, BytesMut};
 use tackboard_logic::{
     request::{
@@ -54,12 +52,10 @@ impl State {
     /// sized so that whatever credit allows has room.
     pub(super) fn call(&mut self, core: CoreId, request: Key, entries: Vec<u32>, work: Work) {
         if !self.call_credit.has_room() {
-            for entry in entries {
-                let message = format!("{CALLS_MAX} calls to other cores are unanswered");
-                let failure = Failure::new(ErrorCode::OverBudget, message);
-                self.entry_failed(request, entry, failure);
-            }
-            return;
+            let message = format!("{CALLS_MAX} calls to other cores are unanswered");
+            let failure = Failure::new(ErrorCode::OverBudget, message);
+            let outcome = self.refuse_all(request, &entries, &work, &failure);
+            return self.merge(request, &entries, outcome);
         }
         let is_fetch = matches!(work, Work::Fetch { .. });
         for _ in &entries {
@@ -99,8 +95,39 @@ impl State {
             ErrorCode::ShuttingDown,
             format!("core {core}, which owns the partition, has stopped"),
         );
-        let outcome = refuse_all(&work, &failure);
-        self.call_done(call, outcome);
+        if let Some(target) = self.calls.get_mut(call) {
+            let (request, entries) = (target.request, target.entries.clone());
+            let outcome = self.refuse_all(request, &entries, &work, &failure);
+            self.call_done(call, outcome);
+        }
+    }
+
+    /// The outcome of work that no core does.
+    fn refuse_all(
+        &mut self,
+        request: Key,
+        entries: &[u32],
+        work: &Work,
+        failure: &Failure,
+    ) -> WorkOutcome {
+        fn all<T>(entries: &[u32], failure: &Failure) -> Vec<Result<T, Failure>> {
+            entries.iter().map(|_| Err(failure.clone())).collect()
+        }
+        match work {
+            Work::Produce { levels, .. } => {
+                for entry in entries {
+                    self.entry_refused(request, *entry, *levels, failure.clone());
+                }
+                WorkOutcome::Produce {
+                    // Whether anybody is told of it was noted with each.
+                    respond: Respond::default(),
+                    outcomes: all(entries, failure),
+                }
+            }
+            Work::Fetch { .. } => WorkOutcome::Fetch(all(entries, failure)),
+            Work::ListOffsets(_) => WorkOutcome::ListOffsets(all(entries, failure)),
+            Work::Describe(_) => WorkOutcome::Describe(all(entries, failure)),
+        }
     }
 
     /// Takes in what another core sent.
@@ -200,17 +227,21 @@ impl State {
         self.handed_out(request);
     }
 
-    /// Takes in another core's part. Its entries have no names: the asker puts those into the answer.
+    /// Takes in another core's part.
     fn begin_for<T>(
         &mut self,
         origin: Origin,
         partitions: impl Iterator<Item = TopicPartition>,
         body: impl FnOnce(Vec<Entry<T>>) -> Body,
     ) -> Key {
-        let unnamed: Arc<str> = "".into();
-        let entries = partitions
-            .map(|name| Entry::waiting(unnamed.clone(), name.partition))
-            .collect();
+        let image = self.topics.image();
+        let entry = |partition: TopicPartition| {
+            // Of a topic that only the asker knows, the asker knows the name, too.
+            let name = (image.topic_by_id(partition.topic))
+                .map_or_else(|| "".into(), |topic| topic.name.clone());
+            Entry::waiting(name, partition.partition)
+        };
+        let entries = partitions.map(entry).collect();
         self.begin(origin, CorrelationId(0), 0, body(entries))
     }
 
@@ -378,20 +409,5 @@ pub(super) fn into_outcome(body: Body) -> WorkOutcome {
                 .map(|entry| taken(entry.outcome))
                 .collect(),
         ),
-    }
-}
-
-fn refuse_all(work: &Work, failure: &Failure) -> WorkOutcome {
-    let times = |count: usize| std::iter::repeat_n(failure.clone(), count);
-    match work {
-        Work::Produce { entries, .. } => WorkOutcome::Produce {
-            respond: Respond::due(),
-            outcomes: times(entries.len()).map(Err).collect(),
-        },
-        Work::Fetch { entries, .. } => WorkOutcome::Fetch(times(entries.len()).map(Err).collect()),
-        Work::ListOffsets(entries) => {
-            WorkOutcome::ListOffsets(times(entries.len()).map(Err).collect())
-        }
-        Work::Describe(entries) => WorkOutcome::Describe(times(entries.len()).map(Err).collect()),
     }
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use ahash::{AHashMap, AHashSet};
 use tackboard_logic::{
     metadata::{Image, Limit, RetentionClock as TopicClock, Topic, TopicConfig},
+    request::produce::EffectiveAcks,
     shard::interface::{LogConfig, LogId, RetentionClock},
 };
-use tackboard_schema::{BrokerId, CoreId, ErrorCode, PartitionIndex, TopicPartition};
+use tackboard_schema::{Acks, BrokerId, CoreId, ErrorCode, PartitionIndex, TopicPartition};
 
 use super::request::Failure;
 use crate::config::Config;
@@ -202,6 +203,22 @@ pub fn log_config(config: &Config, topic: &TopicConfig) -> LogConfig {
         },
         batch_bytes_max: topic.batch_bytes_max.unwrap_or(config.batch_bytes_max),
     }
+}
+
+/// The acks that count for an entry of `topic`; `None`: the broker has no such topic.
+pub fn effective_acks(
+    config: &Config,
+    topic: Option<&Topic>,
+    asked: Option<Acks>,
+) -> EffectiveAcks {
+    let (default, floor) = match topic {
+        Some(topic) => {
+            let levels = log_config(config, &topic.config);
+            (levels.acks_default, levels.acks_min)
+        }
+        None => (config.acks_default, config.acks_min),
+    };
+    EffectiveAcks::new(asked, default, floor)
 }
 
 #[cfg(test)]

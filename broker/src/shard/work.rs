@@ -16,7 +16,7 @@ use super::{
     request::{Body, Failure, Fetched, Levels, Origin, Part, Pending, TicketTarget},
     slab::Key,
     state::State,
-    topics::Place,
+    topics::{Place, effective_acks},
 };
 use crate::native::connection::Connection;
 
@@ -38,32 +38,7 @@ impl State {
         levels: Levels,
         deadline_us: u64,
     ) {
-        let batch_bytes_max = self.config.frame_bytes_max;
-        // Every batch is checked before the first is appended, so that bad bytes leave no half of an entry behind.
-        let mut at = 0;
-        let mut count = 0;
-        while at < bytes.len() {
-            match check_batch(&bytes[at..], batch_bytes_max) {
-                Ok(batch) if count < BATCHES_PER_ENTRY_MAX => {
-                    at += batch.bytes().len();
-                    count += 1;
-                }
-                Ok(_) => {
-                    let message = format!("more than {BATCHES_PER_ENTRY_MAX} batches in one entry");
-                    let failure = Failure::new(ErrorCode::InvalidRequest, message);
-                    return self.entry_refused(request, entry, levels, failure);
-                }
-                Err(error) => {
-                    let failure = Failure::new(
-                        error.error_code(),
-                        format!("batch at byte {at} of the entry: {error}"),
-                    );
-                    return self.entry_refused(request, entry, levels, failure);
-                }
-            }
-        }
-        if count == 0 {
-            let failure = Failure::new(ErrorCode::InvalidRequest, "the entry has no record batch");
+        if let Err(failure) = check_entry(bytes, self.config.frame_bytes_max) {
             return self.entry_refused(request, entry, levels, failure);
         }
         let mut rest = bytes;
@@ -89,11 +64,19 @@ impl State {
         }
     }
 
-    /// Refuses one produce entry. A client that asked for no answer gets none.
+    /// Refuses one produce entry. A producer that waits for no answer gets none.
     pub fn entry_refused(&mut self, request: Key, entry: u32, levels: Levels, failure: Failure) {
         self.metrics().produce_batches_refused.increment();
-        let wants_answer = levels.acks != Some(tackboard_schema::Acks::Count(0));
-        self.entry_appended(request, entry, wants_answer, Err(failure));
+        let Some(Pending {
+            body: Body::Produce { entries, .. },
+            ..
+        }) = self.requests.get_mut(request)
+        else {
+            return;
+        };
+        let topic = self.topics.topic(&entries[entry as usize].topic);
+        let acks = effective_acks(&self.config, topic.map(|topic| &**topic), levels.acks);
+        self.entry_appended(request, entry, acks.is_answered(), Err(failure));
     }
 
     /// One batch of a produce entry was appended or refused. The entry keeps its first offset and its first failure.
@@ -257,17 +240,14 @@ impl State {
         }
     }
 
-    /// Records that an entry of any request failed before it reached a log.
+    /// Records that an entry failed before it reached a log; one of a produce request is [refused](Self::entry_refused).
     pub fn entry_failed(&mut self, request: Key, entry: u32, failure: Failure) {
         let Some(pending) = self.requests.get_mut(request) else {
             return;
         };
         let index = entry as usize;
         match &mut pending.body {
-            Body::Produce { respond, entries } => {
-                respond.note(true);
-                entries[index].outcome = Some(Err(failure));
-            }
+            Body::Produce { .. } => unreachable!("who is told of it depends on the acks"),
             Body::Fetch { entries, .. } => entries[index].outcome = Some(Err(failure)),
             Body::ListOffsets { entries } => entries[index].outcome = Some(Err(failure)),
             Body::Describe { entries } => entries[index].outcome = Some(Err(failure)),
@@ -311,6 +291,32 @@ impl State {
                 self.hurry(request);
             }
         }
+    }
+}
+
+/// Whether an entry is one or more well-formed batches. All are looked at before the first is appended, so that bad
+/// bytes leave no half of an entry behind.
+fn check_entry(bytes: &[u8], batch_bytes_max: u32) -> Result<(), Failure> {
+    let mut at = 0;
+    let mut count = 0;
+    while at < bytes.len() {
+        let batch = check_batch(&bytes[at..], batch_bytes_max).map_err(|error| {
+            let message = format!("batch at byte {at} of the entry: {error}");
+            Failure::new(error.error_code(), message)
+        })?;
+        count += 1;
+        if count > BATCHES_PER_ENTRY_MAX {
+            let message = format!("more than {BATCHES_PER_ENTRY_MAX} batches in one entry");
+            return Err(Failure::new(ErrorCode::InvalidRequest, message));
+        }
+        at += batch.bytes().len();
+    }
+    match count {
+        0 => {
+            let message = "the entry has no record batch";
+            Err(Failure::new(ErrorCode::InvalidRequest, message))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -14,7 +14,7 @@ use tackboard_broker::{
     embedded::{Handle, start},
 };
 use tackboard_schema::{
-    CorrelationId, Offset, PartitionIndex, TimestampMs,
+    Acks, CorrelationId, Offset, PartitionIndex, TimestampMs,
     frame::{self, ApiKey, Kind, Parsed},
     native::{
         CreateTopicRequest, CreateTopicRequestArgs, CreateTopicResponse, DeleteTopicRequest,
@@ -206,9 +206,20 @@ impl Raw {
 
     /// Sends a produce request.
     pub fn send_produce(&mut self, topic: &str, partition: i32, batch: &[u8]) -> u64 {
+        self.send_produce_with(None, topic, partition, batch)
+    }
+
+    /// Sends a produce request that asks for these acks.
+    pub fn send_produce_with(
+        &mut self,
+        acks: Option<Acks>,
+        topic: &str,
+        partition: i32,
+        batch: &[u8],
+    ) -> u64 {
         let mut heads = std::mem::take(&mut self.heads);
         let request = ProduceRequestHead {
-            acks: None,
+            acks,
             durability: None,
             timeout_ms: 10_000,
         };

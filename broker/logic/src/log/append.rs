@@ -11,6 +11,7 @@ use super::producers::Sequencing;
 use super::progress::UNWRITTEN;
 use super::{Log, LogState};
 use crate::request::acks::AckWaiter;
+use crate::request::produce::EffectiveAcks;
 use crate::shard::context::Context;
 use crate::shard::interface::{
     Append, BLOCK_BYTES, Effect, PayloadId, Produced, Refusal, RefusalDetail,
@@ -29,9 +30,8 @@ struct Condition {
 impl Log {
     /// Appends a batch, or refuses it. True: the log has something to write.
     pub(crate) fn append(&mut self, append: &Append, cx: &mut Context<'_>) -> bool {
-        let asked = append.acks.unwrap_or(self.config.acks_default);
-        let acks = asked.at_least(self.config.acks_min);
-        let respond = asked != Acks::Count(0) || acks != Acks::Count(0);
+        let acks = EffectiveAcks::new(append.acks, self.config.acks_default, self.config.acks_min);
+        let respond = acks.is_answered();
         let durability = append.durability.map_or(self.config.durability, |asked| {
             asked.max(self.config.durability)
         });
@@ -39,7 +39,7 @@ impl Log {
             respond,
             durability,
         };
-        match self.admit(append, [asked, acks], cx) {
+        match self.admit(append, acks, cx) {
             Ok(Sequencing::Next) => {
                 let base = self.place(&append.header, append.payload, cx);
                 self.want(durability, cx);
@@ -79,7 +79,7 @@ impl Log {
     fn admit(
         &self,
         append: &Append,
-        acks: [Acks; 2],
+        acks: EffectiveAcks,
         cx: &Context<'_>,
     ) -> Result<Sequencing, Refusal> {
         let refuse = |code, detail| Err(Refusal { code, detail });
@@ -96,7 +96,7 @@ impl Log {
             return refuse(ErrorCode::ShuttingDown, RefusalDetail::ShuttingDown);
         }
         // What was asked for must make sense, and so must what the floor makes of it.
-        for acks in acks {
+        for acks in [acks.asked, acks.level] {
             self.admit_acks(acks)?;
         }
         self.admit_batch(&append.header)?;

@@ -2,7 +2,33 @@
 //!
 //! Not here: what becomes of a batch ([`Log`](crate::log::Log)), and when it is answered ([`acks`](super::acks)).
 
-use tackboard_schema::{Offset, TimestampMs};
+use tackboard_schema::{Acks, Offset, TimestampMs};
+
+/// The acks that count for one entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EffectiveAcks {
+    /// What the request asks for, else the default of the topic or the broker.
+    pub asked: Acks,
+    /// The same, raised to the floor that holds whatever a request says.
+    pub level: Acks,
+}
+
+impl EffectiveAcks {
+    /// `default` and `floor` are the topic's, or the broker's for a topic that is not known.
+    pub fn new(asked: Option<Acks>, default: Acks, floor: Acks) -> Self {
+        let asked = asked.unwrap_or(default);
+        Self {
+            asked,
+            level: asked.at_least(floor),
+        }
+    }
+
+    /// Whether the producer waits for an answer. If not it gets none, not even when the entry is refused.
+    pub fn is_answered(self) -> bool {
+        // A level that nobody can ask for is refused aloud.
+        self.asked != Acks::Count(0) || self.level != Acks::Count(0)
+    }
+}
 
 /// What became of the batches of one entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,17 +59,11 @@ pub fn merge<F>(
     }
 }
 
-/// Whether the client is answered at all. It waits for an answer if any of its batches is one that is answered: by acks
-/// above 0, asked for or demanded by the floor of its topic, or by how it was refused.
+/// Whether the client is answered at all: if any of its entries is ([`EffectiveAcks::is_answered`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Respond(bool);
 
 impl Respond {
-    /// The client is answered.
-    pub fn due() -> Self {
-        Self(true)
-    }
-
     /// A batch, or a part of the request that another core served, is answered or not.
     pub fn note(&mut self, respond: bool) {
         self.0 |= respond;
@@ -58,6 +78,24 @@ impl Respond {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_producer_is_answered_unless_the_level_that_counts_is_0() {
+        const NONE: Acks = Acks::Count(0);
+        const LEADER: Acks = Acks::Count(1);
+        for (asked, default, floor, level) in [
+            (Some(NONE), LEADER, NONE, NONE),
+            (None, NONE, NONE, NONE),
+            (Some(NONE), LEADER, LEADER, LEADER),
+            (None, NONE, Acks::All, Acks::All),
+            (Some(LEADER), NONE, NONE, LEADER),
+            (Some(Acks::All), NONE, LEADER, Acks::All),
+        ] {
+            let acks = EffectiveAcks::new(asked, default, floor);
+            assert_eq!(acks.level, level);
+            assert_eq!(acks.is_answered(), level != NONE);
+        }
+    }
 
     fn appended(base_offset: i64) -> Appended {
         Appended {
