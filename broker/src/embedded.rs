@@ -126,6 +126,14 @@ struct Sockets {
 /// # Errors
 /// See [`StartError`].
 pub fn start(config: Config) -> Result<Handle, StartError> {
+    start_then(config, || {})
+}
+
+/// The same; when it serves, and before `/readyz` says so, `ready` is called.
+///
+/// # Errors
+/// See [`StartError`].
+pub fn start_then(config: Config, ready: impl FnOnce()) -> Result<Handle, StartError> {
     let config = Arc::new(config);
     let storage = storage(&config)?;
     let (mut folder, sockets) = reserve_all(&config)?;
@@ -212,6 +220,8 @@ pub fn start(config: Config) -> Result<Handle, StartError> {
         let _ = started.go.send(());
     }
     control.wait_ready().map_err(StartError::Core)?;
+    ready();
+    control.announce_ready();
     Ok(handle)
 }
 
