@@ -1,0 +1,278 @@
+//! Runs workloads against several servers in turn, round by round, and prints figures, ratios and their spread.
+//!
+//! Within a round every server meets the same workload, one after the other; the order turns from round to round. A
+//! ratio is taken within a round, since a shared machine drifts more between rounds than most servers differ.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+use tackboard_schema::Durability;
+
+use crate::{
+    drive::{Brought, Lasting, Pace, Workload, drive},
+    figure::Figure,
+    machine::Machine,
+    subject::{Ground, Subject, native_events_that_fit as fit, reference::Duty},
+};
+
+/// What to run.
+#[derive(clap::Args)]
+pub struct RunArguments {
+    /// Workloads to run, by name; all unless named.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    workload: Vec<String>,
+    /// Rounds.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    rounds: u16,
+    /// Seconds that are measured of each server in each round.
+    #[arg(long, value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=3600))]
+    seconds: u16,
+    /// CPUs of the servers, the rest being the driver's; both share all unless named.
+    #[arg(long, value_name = "CPU", value_delimiter = ',')]
+    server_cpus: Option<Vec<usize>>,
+    /// Folder on the disk to use; a temporary folder is made in it and removed.
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    data: PathBuf,
+    /// The broker's binary; the one beside this program unless named.
+    #[arg(long, value_name = "FILE")]
+    tackboard: Option<PathBuf>,
+    /// Where to leave the figures as JSON.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Not counted, at the start of each run of a server.
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// The servers, the first one being what the ratios refer to.
+const SUBJECTS: [Subject; 5] = [
+    Subject::Reference(Duty::Write),
+    Subject::Reference(Duty::Crc),
+    Subject::Reference(Duty::Null),
+    Subject::Tackboard(Durability::Written),
+    Subject::Tackboard(Durability::Fsync),
+];
+
+/// All rounds of one workload against one server.
+#[derive(Serialize)]
+struct Row {
+    subject: Subject,
+    events_per_second: Figure,
+    /// Against the first server, round by round.
+    ratio: Figure,
+    cpu_seconds_per_million: Figure,
+    p50_us: Figure,
+    p99_us: Figure,
+    p999_us: Figure,
+    resident_bytes_max: Figure,
+    rounds: Vec<Brought>,
+}
+
+#[derive(Serialize)]
+struct Table {
+    workload: Workload,
+    rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    machine: Machine,
+    server_cpus: Option<Vec<usize>>,
+    seconds: u16,
+    tables: Vec<Table>,
+}
+
+/// The workloads, by the names of the performance page.
+pub fn workloads() -> Vec<Workload> {
+    let closed = |name, event_bytes, batch_bytes, connections, in_flight| Workload {
+        name,
+        event_bytes,
+        events_a_batch: fit(event_bytes, batch_bytes),
+        connections,
+        pace: Pace::InFlight(in_flight),
+    };
+    let open = |name, event_bytes, connections, rate| Workload {
+        name,
+        event_bytes,
+        events_a_batch: 10,
+        connections,
+        pace: Pace::EventsPerSecond(rate),
+    };
+    vec![
+        closed("small", 100, 16 << 10, 8, 5),
+        closed("large", 1024, 128 << 10, 8, 8),
+        closed("small-one", 100, 16 << 10, 1, 5),
+        closed("large-16k", 1024, 16 << 10, 8, 5),
+        open("open-20k", 100, 1, 20_000),
+        open("open-100k", 100, 1, 100_000),
+    ]
+}
+
+/// Runs, prints, and leaves the figures behind.
+///
+/// # Errors
+/// When a server does not come up, refuses or stops answering.
+pub fn run(arguments: &RunArguments) -> Result<()> {
+    let wanted = wanted(&arguments.workload)?;
+    let ground = Ground {
+        tackboard: broker_binary(arguments.tackboard.as_deref())?,
+        server_cpus: arguments.server_cpus.clone(),
+    };
+    let folder = tempfile::Builder::new()
+        .prefix("tackboard-perf.")
+        .tempdir_in(&arguments.data)
+        .with_context(|| format!("--data {} can't be written", arguments.data.display()))?;
+    let mut report = Report {
+        machine: Machine::read(folder.path()),
+        server_cpus: arguments.server_cpus.clone(),
+        seconds: arguments.seconds,
+        tables: Vec::new(),
+    };
+    for workload in wanted {
+        let table = compare(workload, arguments, &ground, folder.path())?;
+        print(&table);
+        report.tables.push(table);
+        if let Some(out) = &arguments.out {
+            fs::write(out, serde_json::to_string_pretty(&report)?)
+                .with_context(|| format!("--out {} can't be written", out.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn wanted(names: &[String]) -> Result<Vec<Workload>> {
+    let all = workloads();
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| all.iter().all(|one| one.name != **name))
+    {
+        let known: Vec<&str> = all.iter().map(|one| one.name).collect();
+        bail!("--workload {unknown} is not one of {}", known.join(", "));
+    }
+    Ok(all
+        .into_iter()
+        .filter(|one| names.is_empty() || names.iter().any(|name| name == one.name))
+        .collect())
+}
+
+fn broker_binary(named: Option<&Path>) -> Result<PathBuf> {
+    let path = match named {
+        Some(path) => path.to_owned(),
+        None => std::env::current_exe()?.with_file_name("tackboard"),
+    };
+    if !path.is_file() {
+        bail!(
+            "{} is not there; build it with `cargo build --release -p tackboard-broker`, or name it with --tackboard",
+            path.display()
+        );
+    }
+    Ok(path)
+}
+
+fn compare(
+    workload: Workload,
+    arguments: &RunArguments,
+    ground: &Ground,
+    folder: &Path,
+) -> Result<Table> {
+    let lasting = Lasting {
+        warm_up: WARM_UP,
+        measured: Duration::from_secs(arguments.seconds.into()),
+    };
+    let mut rounds: Vec<Vec<Brought>> = SUBJECTS.iter().map(|_| Vec::new()).collect();
+    for round in 0..usize::from(arguments.rounds) {
+        for turn in 0..SUBJECTS.len() {
+            let index = (round + turn) % SUBJECTS.len();
+            let subject = SUBJECTS[index];
+            eprintln!("{} round {}: {}", workload.name, round + 1, subject.name());
+            let brought = one_run(subject, &workload, lasting, ground, folder);
+            rounds[index].push(brought.with_context(|| subject.name())?);
+        }
+    }
+    let base: Vec<f64> = rounds[0]
+        .iter()
+        .map(|brought| brought.events_per_second)
+        .collect();
+    let rows = SUBJECTS.iter().zip(rounds);
+    let rows = rows.map(|(subject, rounds)| row(*subject, rounds, &base));
+    Ok(Table {
+        workload,
+        rows: rows
+            .collect::<Option<_>>()
+            .context("there is at least one round")?,
+    })
+}
+
+fn one_run(
+    subject: Subject,
+    workload: &Workload,
+    lasting: Lasting,
+    ground: &Ground,
+    folder: &Path,
+) -> Result<Brought> {
+    let data = folder.join("run");
+    fs::create_dir_all(&data)?;
+    let server = subject.start(ground, &data)?;
+    let brought = drive(server.lanes(workload)?, workload, lasting, server.pid())?;
+    server.stop()?;
+    // What one server left in the page cache and the device's queue is not the next one's burden.
+    fs::remove_dir_all(&data)?;
+    sync_all();
+    Ok(brought)
+}
+
+fn sync_all() {
+    // SAFETY: no pointers.
+    unsafe { libc::sync() };
+}
+
+fn row(subject: Subject, rounds: Vec<Brought>, base: &[f64]) -> Option<Row> {
+    let of = |pick: fn(&Brought) -> f64| Figure::of(rounds.iter().map(pick));
+    let ratios = rounds.iter().zip(base);
+    Some(Row {
+        subject,
+        events_per_second: of(|brought| brought.events_per_second)?,
+        ratio: Figure::of(ratios.map(|(brought, base)| brought.events_per_second / base))?,
+        cpu_seconds_per_million: of(|brought| brought.cpu_seconds_per_million)?,
+        p50_us: of(|brought| brought.latency.p50_us)?,
+        p99_us: of(|brought| brought.latency.p99_us)?,
+        p999_us: of(|brought| brought.latency.p999_us)?,
+        resident_bytes_max: of(|brought| brought.resident_bytes_max as f64)?,
+        rounds,
+    })
+}
+
+fn print(table: &Table) {
+    let workload = &table.workload;
+    println!(
+        "\n{}: {} B events, {} a batch, {} connections, {:?}",
+        workload.name,
+        workload.event_bytes,
+        workload.events_a_batch,
+        workload.connections,
+        workload.pace
+    );
+    println!(
+        "{:<34} {:<22} {:<18} {:<20} {:<24} {:<24} p99.9 µs",
+        "", "k ev/s", "ratio", "CPU s/M ev", "p50 µs", "p99 µs"
+    );
+    for row in &table.rows {
+        println!(
+            "{:<34} {:<22} {:<18} {:<20} {:<24} {:<24} {}",
+            row.subject.name(),
+            row.events_per_second
+                .show(|rate| format!("{:.0}", rate / 1000.0)),
+            row.ratio.show(|ratio| format!("{ratio:.2}")),
+            row.cpu_seconds_per_million
+                .show(|seconds| format!("{seconds:.3}")),
+            row.p50_us.show(|micros| format!("{micros:.0}")),
+            row.p99_us.show(|micros| format!("{micros:.0}")),
+            row.p999_us.show(|micros| format!("{micros:.0}")),
+        );
+    }
+}

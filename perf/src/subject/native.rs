@@ -1,0 +1,227 @@
+//! The native protocol as a driver speaks it: one produce frame, encoded once, and its answers.
+
+use std::net::{SocketAddr, TcpStream};
+
+use anyhow::{Context, Result, bail, ensure};
+use tackboard_schema::{
+    Acks, CorrelationId, Durability, ErrorCode, PartitionIndex, TimestampMs,
+    frame::{self, ApiKey, Kind, Parsed},
+    native::{self, HeadBuilder, ProduceEntryHead, ProduceRequestHead, read_head},
+    record_batch::{BatchBuilder, Compression},
+};
+
+use crate::drive::{Lane, Replies, Workload};
+
+/// Longest frame that a driver sends or takes.
+pub const FRAME_BYTES_MAX: u32 = 16 << 20;
+/// How long a broker may wait for acks before it refuses.
+const ACKS_WAIT_MS: u32 = 30_000;
+/// The topic that every workload writes to.
+pub const TOPIC: &str = "perf";
+
+/// A produce request of one batch. It names no producer id: the same bytes are sent over and over, and none of them is
+/// a retry.
+pub fn produce_frame(
+    partition: PartitionIndex,
+    durability: Option<Durability>,
+    workload: &Workload,
+) -> Vec<u8> {
+    let batch = batch(workload);
+    let request = ProduceRequestHead {
+        acks: Some(Acks::All),
+        durability,
+        timeout_ms: ACKS_WAIT_MS,
+    };
+    let entry = ProduceEntryHead {
+        topic: TOPIC,
+        partition,
+        byte_length: u32::try_from(batch.len()).expect("a batch is shorter than 4 GiB"),
+    };
+    let mut heads = HeadBuilder::new();
+    let head = heads.produce_request(&request, &[entry]);
+    let mut bytes = Vec::new();
+    // Answers come in the order of the requests, so that nothing hangs on the correlation id.
+    let correlation_id = CorrelationId(1);
+    frame::encode_head(
+        &mut bytes,
+        Kind::Request,
+        ApiKey::Produce,
+        correlation_id,
+        head,
+        batch.len(),
+    );
+    bytes.extend_from_slice(&batch);
+    bytes.extend_from_slice(frame::padding(batch.len()));
+    bytes
+}
+
+/// One record batch of the workload's events, whose bytes no codec would shorten.
+pub fn batch(workload: &Workload) -> Vec<u8> {
+    let mut builder = BatchBuilder::new(TimestampMs(1_700_000_000_000));
+    let mut noise = 0x9e37_79b9_7f4a_7c15u64;
+    let mut value = vec![0; workload.event_bytes];
+    for _ in 0..workload.events_a_batch {
+        for byte in &mut value {
+            // xorshift64: enough that no two events are alike.
+            noise ^= noise << 13;
+            noise ^= noise >> 7;
+            noise ^= noise << 17;
+            *byte = noise as u8;
+        }
+        let appended = builder.append(TimestampMs(1_700_000_000_000), None, Some(&value), &[]);
+        appended.expect("a workload's batch is far below the longest");
+    }
+    builder.finish(None, Compression::None)
+}
+
+/// Events of `event_bytes` that fit a batch of `batch_bytes`, header and framing of records included.
+pub fn events_that_fit(event_bytes: usize, batch_bytes: usize) -> usize {
+    let mut builder = BatchBuilder::new(TimestampMs(0));
+    let value = vec![0; event_bytes];
+    while builder.size_after(TimestampMs(0), None, Some(&value), &[]) <= batch_bytes {
+        let appended = builder.append(TimestampMs(0), None, Some(&value), &[]);
+        appended.expect("it was asked whether it fits");
+    }
+    builder.record_count()
+}
+
+/// A connection for each lane to a reference server, which takes any topic.
+///
+/// # Errors
+/// When it can't be reached.
+pub fn reference_lanes(address: SocketAddr, workload: &Workload) -> Result<Vec<Lane>> {
+    let lanes = 0..workload.connections as i32;
+    lanes
+        .map(|index| {
+            lane(
+                address,
+                produce_frame(PartitionIndex(index), None, workload),
+            )
+        })
+        .collect()
+}
+
+/// A connection that sends `request`.
+///
+/// # Errors
+/// When the server can't be reached.
+pub fn lane(address: SocketAddr, request: Vec<u8>) -> Result<Lane> {
+    let stream =
+        TcpStream::connect(address).with_context(|| format!("no connection to {address}"))?;
+    Ok(Lane {
+        stream,
+        request,
+        replies: Box::new(ProduceReplies),
+    })
+}
+
+/// Answers to produce requests of one entry each.
+struct ProduceReplies;
+
+impl Replies for ProduceReplies {
+    fn take(&mut self, bytes: &[u8]) -> Result<(usize, u64)> {
+        let (mut used, mut count) = (0, 0);
+        while let Parsed::Frame(frame, length) = frame::parse(&bytes[used..], FRAME_BYTES_MAX)? {
+            check(frame.prefix.api_key, frame.head)?;
+            used += length;
+            count += 1;
+        }
+        Ok((used, count))
+    }
+}
+
+fn check(api_key: u16, head: &[u8]) -> Result<()> {
+    if ApiKey::from_key(api_key) != Some(ApiKey::Produce) {
+        bail!("an answer with API key {api_key} to a produce request");
+    }
+    let answer = read_head::<native::ProduceResponse<'_>>(head)?;
+    let codes = answer.results().unwrap_or_default();
+    let codes = codes.iter().map(|result| result.error_code());
+    for code in std::iter::once(answer.error_code()).chain(codes) {
+        ensure!(
+            code == ErrorCode::None.code(),
+            "the server refused: {:?}",
+            ErrorCode::from_code(code)
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::Pace;
+
+    fn workload() -> Workload {
+        Workload {
+            name: "test",
+            event_bytes: 100,
+            events_a_batch: 10,
+            connections: 1,
+            pace: Pace::InFlight(1),
+        }
+    }
+
+    #[test]
+    fn a_frame_is_one_that_a_broker_takes() {
+        let bytes = produce_frame(PartitionIndex(3), Some(Durability::Written), &workload());
+        let Parsed::Frame(frame, length) = frame::parse(&bytes, FRAME_BYTES_MAX).unwrap() else {
+            panic!("the frame is whole");
+        };
+        assert_eq!(length, bytes.len());
+        let head = read_head::<native::ProduceRequest<'_>>(frame.head).unwrap();
+        let entry = head.entries().get(0);
+        assert_eq!((entry.topic(), entry.partition()), (TOPIC, 3));
+        let body = &frame.body[..entry.byte_length() as usize];
+        let batch = tackboard_schema::record_batch::check_batch(body, FRAME_BYTES_MAX).unwrap();
+        assert_eq!(batch.header().record_count, 10);
+    }
+
+    #[test]
+    fn as_many_events_as_fit() {
+        let fit = events_that_fit(100, 16 << 10);
+        let mut exact = workload();
+        exact.events_a_batch = fit;
+        assert!(batch(&exact).len() <= 16 << 10);
+        exact.events_a_batch = fit + 1;
+        assert!(batch(&exact).len() > 16 << 10);
+    }
+
+    #[test]
+    fn a_refusal_is_an_error_and_half_an_answer_is_waited_for() {
+        let mut heads = HeadBuilder::new();
+        let result = |error_code| native::ProduceResultHead {
+            error_code,
+            message: None,
+            topic: TOPIC,
+            partition: PartitionIndex(0),
+            base_offset: tackboard_schema::Offset(0),
+            log_append_time: TimestampMs(-1),
+            log_start_offset: tackboard_schema::Offset(0),
+        };
+        let mut answer = |code| {
+            let head = heads.produce_response(&[result(code)]);
+            let mut bytes = Vec::new();
+            frame::encode_head(
+                &mut bytes,
+                Kind::Response,
+                ApiKey::Produce,
+                CorrelationId(1),
+                head,
+                0,
+            );
+            bytes
+        };
+        let good = answer(ErrorCode::None).repeat(2);
+        assert_eq!(ProduceReplies.take(&good).unwrap(), (good.len(), 2));
+        assert_eq!(
+            ProduceReplies.take(&good[..good.len() - 1]).unwrap(),
+            (good.len() / 2, 1)
+        );
+        assert!(
+            ProduceReplies
+                .take(&answer(ErrorCode::StorageFull))
+                .is_err()
+        );
+    }
+}
