@@ -16,7 +16,8 @@ use serde::Serialize;
 
 use crate::{
     figure::{Latencies, Percentiles},
-    machine::{cpu_time, resident_bytes_max, sleep_precisely},
+    machine::{family, family_cpu_time, resident_bytes_max, sleep_precisely},
+    workload::{Pace, Workload},
 };
 
 /// How long a driver waits for an answer before it gives the server up.
@@ -25,31 +26,6 @@ const ANSWER_WAIT_MAX: Duration = Duration::from_secs(30);
 const READ_BYTES: usize = 256 << 10;
 /// How long before it is due a request is waited for by looking at the clock instead of sleeping.
 const SPIN_BEFORE_DUE: Duration = Duration::from_micros(5);
-
-/// What is sent.
-#[derive(Clone, Debug, Serialize)]
-pub struct Workload {
-    /// Its name in tables and files.
-    pub name: &'static str,
-    /// Bytes of the value of each event; there is no key.
-    pub event_bytes: usize,
-    /// Events in a request.
-    pub events_a_batch: usize,
-    /// Connections, each with a log of its own.
-    pub connections: usize,
-    /// Whether it goes as fast as answers come, or by a schedule.
-    pub pace: Pace,
-}
-
-/// When a request is sent.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pace {
-    /// As soon as fewer than so many are unanswered on its connection.
-    InFlight(usize),
-    /// By a schedule of so many events per second over all connections, whatever the answers do.
-    EventsPerSecond(u64),
-}
 
 /// How long a workload runs.
 #[derive(Clone, Copy, Debug)]
@@ -129,10 +105,14 @@ pub fn drive(lanes: Vec<Lane>, workload: &Workload, lasting: Lasting, pid: u32) 
         })
         .collect::<Result<_>>()?;
     thread::sleep(lasting.warm_up.saturating_sub(started.elapsed()));
-    let cpu_before = cpu_time(pid).context("the server has ended")?;
+    let family = family(pid);
+    let cpu_before = family_cpu_time(&family).context("the server has ended")?;
     thread::sleep((lasting.warm_up + lasting.measured).saturating_sub(started.elapsed()));
-    let cpu = cpu_time(pid).context("the server has ended")? - cpu_before;
-    let resident_bytes_max = resident_bytes_max(pid).unwrap_or(0);
+    let cpu = family_cpu_time(&family).context("a process of the server has ended")? - cpu_before;
+    let resident_bytes_max = family
+        .iter()
+        .filter_map(|pid| resident_bytes_max(*pid))
+        .sum();
     let mut latencies = Latencies::new();
     let (mut rate, mut answered, mut late) = (0.0, 0, 0);
     for thread in threads {

@@ -59,6 +59,29 @@ fn storage_of(folder: &Path) -> String {
         .map_or_else(|| "unknown".to_owned(), |(_, text)| text)
 }
 
+/// A process and everything that it has started, start scripts leaving the work to children.
+pub fn family(pid: u32) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let parents: Vec<(u32, u32)> = processes
+        .filter_map(|entry| {
+            let child = entry.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+            // The name in brackets may hold anything; state and parent follow it.
+            let behind_name = stat.rsplit(')').next()?;
+            let parent = behind_name.split_whitespace().nth(1)?.parse().ok()?;
+            Some((child, parent))
+        })
+        .collect();
+    let mut family = vec![pid];
+    let mut at = 0;
+    while let Some(member) = family.get(at).copied() {
+        at += 1;
+        let children = parents.iter().filter(|(_, parent)| *parent == member);
+        family.extend(children.map(|(child, _)| *child));
+    }
+    family
+}
+
 /// CPU time that all threads of a process have used.
 ///
 /// # Errors
@@ -78,6 +101,14 @@ pub fn cpu_time(pid: u32) -> io::Result<Duration> {
         time.assume_init()
     };
     Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+}
+
+/// CPU time of a whole [`family`] whose members all live on.
+///
+/// # Errors
+/// When one of them has ended.
+pub fn family_cpu_time(family: &[u32]) -> io::Result<Duration> {
+    family.iter().map(|member| cpu_time(*member)).sum()
 }
 
 /// Bytes that a process held resident at most.
@@ -126,6 +157,9 @@ mod tests {
             sum = std::hint::black_box(sum + 1);
         }
         assert!(resident_bytes_max(own).unwrap() > 0);
-        assert!(cpu_time(u32::MAX >> 1).is_err());
+        assert_eq!(family(own)[0], own);
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        assert!(cpu_time(ended.id()).is_err());
     }
 }

@@ -15,6 +15,7 @@ mod limits;
 mod machine;
 mod run;
 mod subject;
+mod workload;
 
 use clap::{Parser, Subcommand};
 

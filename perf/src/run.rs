@@ -11,13 +11,13 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
-use tackboard_schema::Durability;
 
 use crate::{
-    drive::{Brought, Lasting, Pace, Workload, drive},
+    drive::{Brought, Lasting, drive},
     figure::Figure,
     machine::Machine,
-    subject::{Ground, Subject, native_events_that_fit as fit, reference::Duty},
+    subject::{self, Ground, Subject},
+    workload::{Pace, Workload, events_that_fit},
 };
 
 /// What to run.
@@ -41,6 +41,15 @@ pub struct RunArguments {
     /// The broker's binary; the one beside this program unless named.
     #[arg(long, value_name = "FILE")]
     tackboard: Option<PathBuf>,
+    /// Other brokers take part: those of this machine's packages, and Kafka if --kafka is there.
+    #[arg(long)]
+    peers: bool,
+    /// Servers to run, by a part of their name; all unless named.
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    server: Vec<String>,
+    /// The folder with Kafka's archives (`perf/peers` fetches them).
+    #[arg(long, value_name = "DIR")]
+    kafka: Option<PathBuf>,
     /// Where to leave the figures as JSON.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -48,15 +57,6 @@ pub struct RunArguments {
 
 /// Not counted, at the start of each run of a server.
 const WARM_UP: Duration = Duration::from_secs(1);
-
-/// The servers, the first one being what the ratios refer to.
-const SUBJECTS: [Subject; 5] = [
-    Subject::Reference(Duty::Write),
-    Subject::Reference(Duty::Crc),
-    Subject::Reference(Duty::Null),
-    Subject::Tackboard(Durability::Written),
-    Subject::Tackboard(Durability::Fsync),
-];
 
 /// All rounds of one workload against one server.
 #[derive(Serialize)]
@@ -92,7 +92,7 @@ pub fn workloads() -> Vec<Workload> {
     let closed = |name, event_bytes, batch_bytes, connections, in_flight| Workload {
         name,
         event_bytes,
-        events_a_batch: fit(event_bytes, batch_bytes),
+        events_a_batch: events_that_fit(event_bytes, batch_bytes),
         connections,
         pace: Pace::InFlight(in_flight),
     };
@@ -121,8 +121,10 @@ pub fn run(arguments: &RunArguments) -> Result<()> {
     let wanted = wanted(&arguments.workload)?;
     let ground = Ground {
         tackboard: broker_binary(arguments.tackboard.as_deref())?,
+        kafka: arguments.kafka.clone(),
         server_cpus: arguments.server_cpus.clone(),
     };
+    let subjects = subjects(arguments)?;
     let folder = tempfile::Builder::new()
         .prefix("tackboard-perf.")
         .tempdir_in(&arguments.data)
@@ -134,7 +136,7 @@ pub fn run(arguments: &RunArguments) -> Result<()> {
         tables: Vec::new(),
     };
     for workload in wanted {
-        let table = compare(workload, arguments, &ground, folder.path())?;
+        let table = compare(workload, &subjects, arguments, &ground, folder.path())?;
         print(&table);
         report.tables.push(table);
         if let Some(out) = &arguments.out {
@@ -160,6 +162,25 @@ fn wanted(names: &[String]) -> Result<Vec<Workload>> {
         .collect())
 }
 
+fn subjects(arguments: &RunArguments) -> Result<Vec<Subject>> {
+    let peers: &[Subject] = match arguments.peers {
+        true => &subject::PEERS,
+        false => &[],
+    };
+    let takes_part = |subject: &Subject| {
+        let is_there = !matches!(subject, Subject::Kafka(_)) || arguments.kafka.is_some();
+        let name = subject.name();
+        let parts = &arguments.server;
+        is_there && (parts.is_empty() || parts.iter().any(|part| name.contains(part.as_str())))
+    };
+    let all = subject::OURS.iter().chain(peers).copied();
+    let taken: Vec<Subject> = all.filter(takes_part).collect();
+    if taken.is_empty() {
+        bail!("--server names none of the servers");
+    }
+    Ok(taken)
+}
+
 fn broker_binary(named: Option<&Path>) -> Result<PathBuf> {
     let path = match named {
         Some(path) => path.to_owned(),
@@ -176,6 +197,7 @@ fn broker_binary(named: Option<&Path>) -> Result<PathBuf> {
 
 fn compare(
     workload: Workload,
+    subjects: &[Subject],
     arguments: &RunArguments,
     ground: &Ground,
     folder: &Path,
@@ -184,11 +206,11 @@ fn compare(
         warm_up: WARM_UP,
         measured: Duration::from_secs(arguments.seconds.into()),
     };
-    let mut rounds: Vec<Vec<Brought>> = SUBJECTS.iter().map(|_| Vec::new()).collect();
+    let mut rounds: Vec<Vec<Brought>> = subjects.iter().map(|_| Vec::new()).collect();
     for round in 0..usize::from(arguments.rounds) {
-        for turn in 0..SUBJECTS.len() {
-            let index = (round + turn) % SUBJECTS.len();
-            let subject = SUBJECTS[index];
+        for turn in 0..subjects.len() {
+            let index = (round + turn) % subjects.len();
+            let subject = subjects[index];
             eprintln!("{} round {}: {}", workload.name, round + 1, subject.name());
             let brought = one_run(subject, &workload, lasting, ground, folder);
             rounds[index].push(brought.with_context(|| subject.name())?);
@@ -198,7 +220,7 @@ fn compare(
         .iter()
         .map(|brought| brought.events_per_second)
         .collect();
-    let rows = SUBJECTS.iter().zip(rounds);
+    let rows = subjects.iter().zip(rounds);
     let rows = rows.map(|(subject, rounds)| row(*subject, rounds, &base));
     Ok(Table {
         workload,

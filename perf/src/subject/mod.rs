@@ -1,7 +1,12 @@
 //! The servers that are compared: how each is started, with what durability, and spoken to.
 
+mod kafka;
+mod lines;
 mod native;
+mod nats;
 mod process;
+mod rabbitmq;
+mod redis;
 pub mod reference;
 mod tackboard;
 
@@ -11,9 +16,10 @@ use anyhow::Result;
 use serde::Serialize;
 use tackboard_schema::Durability;
 
-use crate::drive::{Lane, Workload};
-pub use native::events_that_fit as native_events_that_fit;
+use crate::{drive::Lane, workload::Workload};
+use kafka::Flush;
 use process::ServerProcess;
+use redis::AppendFsync;
 use reference::Duty;
 
 /// A server under comparison, with the durability it is run at.
@@ -24,6 +30,14 @@ pub enum Subject {
     Reference(Duty),
     /// Our broker.
     Tackboard(#[serde(serialize_with = "durability_name")] Durability),
+    /// Apache Kafka.
+    Kafka(Flush),
+    /// Redis streams.
+    Redis(AppendFsync),
+    /// NATS JetStream.
+    Nats,
+    /// RabbitMQ streams.
+    RabbitMq,
 }
 
 fn durability_name<S: serde::Serializer>(
@@ -38,6 +52,8 @@ fn durability_name<S: serde::Serializer>(
 pub struct Ground {
     /// The broker's binary.
     pub tackboard: PathBuf,
+    /// The folder with Kafka's archives, if it takes part.
+    pub kafka: Option<PathBuf>,
     /// CPUs of the servers; `None` leaves all to them.
     pub server_cpus: Option<Vec<usize>>,
 }
@@ -49,6 +65,25 @@ pub struct Running {
     subject: Subject,
 }
 
+/// The servers that need nothing but this project, the one that ratios refer to first.
+pub const OURS: [Subject; 5] = [
+    Subject::Reference(Duty::Write),
+    Subject::Reference(Duty::Crc),
+    Subject::Reference(Duty::Null),
+    Subject::Tackboard(Durability::Written),
+    Subject::Tackboard(Durability::Fsync),
+];
+
+/// Other brokers. They are compared with the one of ours whose answers mean the same.
+pub const PEERS: [Subject; 6] = [
+    Subject::Kafka(Flush::Never),
+    Subject::Kafka(Flush::EveryBatch),
+    Subject::Redis(AppendFsync::EverySecond),
+    Subject::Redis(AppendFsync::Always),
+    Subject::Nats,
+    Subject::RabbitMq,
+];
+
 impl Subject {
     /// What tables call it.
     pub fn name(self) -> String {
@@ -57,6 +92,11 @@ impl Subject {
             Subject::Tackboard(durability) => {
                 format!("Tackboard, {}", tackboard::durability_text(durability))
             }
+            Subject::Kafka(Flush::Never) => "Kafka, page cache".to_owned(),
+            Subject::Kafka(Flush::EveryBatch) => "Kafka, flush.messages=1".to_owned(),
+            Subject::Redis(fsync) => format!("Redis, appendfsync {}", fsync.text()),
+            Subject::Nats => "NATS JetStream, page cache".to_owned(),
+            Subject::RabbitMq => "RabbitMQ streams, page cache".to_owned(),
         }
     }
 
@@ -68,6 +108,10 @@ impl Subject {
         let (process, address) = match self {
             Subject::Reference(duty) => reference::start(duty, ground, folder)?,
             Subject::Tackboard(_) => tackboard::start(ground, folder)?,
+            Subject::Kafka(_) => kafka::start(ground, folder)?,
+            Subject::Redis(fsync) => redis::start(fsync, ground, folder)?,
+            Subject::Nats => nats::start(ground, folder)?,
+            Subject::RabbitMq => rabbitmq::start(ground, folder)?,
         };
         Ok(Running {
             process,
@@ -91,6 +135,10 @@ impl Running {
         match self.subject {
             Subject::Reference(_) => native::reference_lanes(self.address, workload),
             Subject::Tackboard(durability) => tackboard::lanes(self.address, durability, workload),
+            Subject::Kafka(flush) => kafka::lanes(self.address, flush, workload),
+            Subject::Redis(_) => redis::lanes(self.address, workload),
+            Subject::Nats => nats::lanes(self.address, workload),
+            Subject::RabbitMq => rabbitmq::lanes(self.address, workload),
         }
     }
 

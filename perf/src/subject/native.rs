@@ -4,13 +4,15 @@ use std::net::{SocketAddr, TcpStream};
 
 use anyhow::{Context, Result, bail, ensure};
 use tackboard_schema::{
-    Acks, CorrelationId, Durability, ErrorCode, PartitionIndex, TimestampMs,
+    Acks, CorrelationId, Durability, ErrorCode, PartitionIndex,
     frame::{self, ApiKey, Kind, Parsed},
     native::{self, HeadBuilder, ProduceEntryHead, ProduceRequestHead, read_head},
-    record_batch::{BatchBuilder, Compression},
 };
 
-use crate::drive::{Lane, Replies, Workload};
+use crate::{
+    drive::{Lane, Replies},
+    workload::{Workload, record_batch},
+};
 
 /// Longest frame that a driver sends or takes.
 pub const FRAME_BYTES_MAX: u32 = 16 << 20;
@@ -26,7 +28,7 @@ pub fn produce_frame(
     durability: Option<Durability>,
     workload: &Workload,
 ) -> Vec<u8> {
-    let batch = batch(workload);
+    let batch = record_batch(workload);
     let request = ProduceRequestHead {
         acks: Some(Acks::All),
         durability,
@@ -53,36 +55,6 @@ pub fn produce_frame(
     bytes.extend_from_slice(&batch);
     bytes.extend_from_slice(frame::padding(batch.len()));
     bytes
-}
-
-/// One record batch of the workload's events, whose bytes no codec would shorten.
-pub fn batch(workload: &Workload) -> Vec<u8> {
-    let mut builder = BatchBuilder::new(TimestampMs(1_700_000_000_000));
-    let mut noise = 0x9e37_79b9_7f4a_7c15u64;
-    let mut value = vec![0; workload.event_bytes];
-    for _ in 0..workload.events_a_batch {
-        for byte in &mut value {
-            // xorshift64: enough that no two events are alike.
-            noise ^= noise << 13;
-            noise ^= noise >> 7;
-            noise ^= noise << 17;
-            *byte = noise as u8;
-        }
-        let appended = builder.append(TimestampMs(1_700_000_000_000), None, Some(&value), &[]);
-        appended.expect("a workload's batch is far below the longest");
-    }
-    builder.finish(None, Compression::None)
-}
-
-/// Events of `event_bytes` that fit a batch of `batch_bytes`, header and framing of records included.
-pub fn events_that_fit(event_bytes: usize, batch_bytes: usize) -> usize {
-    let mut builder = BatchBuilder::new(TimestampMs(0));
-    let value = vec![0; event_bytes];
-    while builder.size_after(TimestampMs(0), None, Some(&value), &[]) <= batch_bytes {
-        let appended = builder.append(TimestampMs(0), None, Some(&value), &[]);
-        appended.expect("it was asked whether it fits");
-    }
-    builder.record_count()
 }
 
 /// A connection for each lane to a reference server, which takes any topic.
@@ -150,7 +122,8 @@ fn check(api_key: u16, head: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::drive::Pace;
+    use crate::workload::Pace;
+    use tackboard_schema::TimestampMs;
 
     fn workload() -> Workload {
         Workload {
@@ -175,16 +148,6 @@ mod tests {
         let body = &frame.body[..entry.byte_length() as usize];
         let batch = tackboard_schema::record_batch::check_batch(body, FRAME_BYTES_MAX).unwrap();
         assert_eq!(batch.header().record_count, 10);
-    }
-
-    #[test]
-    fn as_many_events_as_fit() {
-        let fit = events_that_fit(100, 16 << 10);
-        let mut exact = workload();
-        exact.events_a_batch = fit;
-        assert!(batch(&exact).len() <= 16 << 10);
-        exact.events_a_batch = fit + 1;
-        assert!(batch(&exact).len() > 16 << 10);
     }
 
     #[test]

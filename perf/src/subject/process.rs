@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader},
+    net::{SocketAddr, TcpListener, TcpStream},
     os::unix::process::CommandExt,
     process::{Child, Command, Stdio},
     sync::mpsc,
@@ -18,9 +19,19 @@ const STOP_WAIT_MAX: Duration = Duration::from_secs(40);
 /// What of a server's output is kept for an error.
 const LINES_KEPT_MAX: usize = 50;
 
+/// A port of loopback that nobody held a moment ago.
+///
+/// # Errors
+/// When no port is free.
+pub fn free_port() -> Result<SocketAddr> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
+}
+
 /// A running server. Dropping it kills it.
 pub struct ServerProcess {
     child: Option<Child>,
+    /// Run once it has gone: ends what it left running.
+    afterwards: Option<Command>,
 }
 
 impl ServerProcess {
@@ -34,23 +45,10 @@ impl ServerProcess {
         mut is_ready: impl FnMut(&str) -> Option<T>,
     ) -> Result<(Self, T)> {
         let name = command.get_program().to_string_lossy().into_owned();
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit());
-        let cpus = cpus.map(<[usize]>::to_vec);
-        // SAFETY: between fork and exec the closure makes two system calls on plain data, and allocates nothing.
-        unsafe {
-            command.pre_exec(move || {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                cpus.as_deref().map_or(Ok(()), confine)
-            });
-        }
-        let mut child = command
-            .spawn()
-            .with_context(|| format!("{name} can't be started"))?;
-        let output = child.stdout.take().expect("it was asked for");
-        let process = ServerProcess { child: Some(child) };
+        // Some servers speak on one of the two, some on the other.
+        let (output, printing) = std::io::pipe()?;
+        command.stdout(printing.try_clone()?).stderr(printing);
+        let process = Self::spawn(command, cpus)?;
         let (lines, printed) = mpsc::sync_channel(LINES_KEPT_MAX);
         // Goes on reading after the start, so that the server never waits for a full pipe; ends with the server.
         thread::spawn(move || {
@@ -74,6 +72,64 @@ impl ServerProcess {
             seen.truncate(LINES_KEPT_MAX);
             seen.push(line);
         }
+    }
+
+    /// Starts a server that says nothing of use, and waits until it takes connections at `address`.
+    ///
+    /// # Errors
+    /// When the program can't be started, ends, or takes no connection in time.
+    pub fn start_silent(
+        mut command: Command,
+        cpus: Option<&[usize]>,
+        address: SocketAddr,
+    ) -> Result<Self> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        command.stdout(Stdio::null()).stderr(Stdio::inherit());
+        let mut process = Self::spawn(command, cpus)?;
+        let deadline = Instant::now() + START_WAIT_MAX;
+        while TcpStream::connect(address).is_err() {
+            if let Some(status) = process
+                .child
+                .as_mut()
+                .map(Child::try_wait)
+                .transpose()?
+                .flatten()
+            {
+                bail!("{name} ended before it took a connection: {status}");
+            }
+            if Instant::now() > deadline {
+                bail!("{name} took no connection at {address} within {START_WAIT_MAX:?}");
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(process)
+    }
+
+    fn spawn(mut command: Command, cpus: Option<&[usize]>) -> Result<Self> {
+        let cpus = cpus.map(<[usize]>::to_vec);
+        command.stdin(Stdio::null());
+        // SAFETY: between fork and exec the closure makes two system calls on plain data, and allocates nothing.
+        unsafe {
+            command.pre_exec(move || {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                cpus.as_deref().map_or(Ok(()), confine)
+            });
+        }
+        let name = command.get_program().to_string_lossy().into_owned();
+        let child = command
+            .spawn()
+            .with_context(|| format!("{name} can't be started"))?;
+        Ok(ServerProcess {
+            child: Some(child),
+            afterwards: None,
+        })
+    }
+
+    /// Runs `command` once the server has gone.
+    #[must_use]
+    pub fn and_afterwards(mut self, command: Command) -> Self {
+        self.afterwards = Some(command);
+        self
     }
 
     /// Its process id.
@@ -112,6 +168,9 @@ impl Drop for ServerProcess {
         if let Some(child) = &mut self.child {
             let _ = child.kill();
             let _ = child.wait();
+        }
+        if let Some(command) = &mut self.afterwards {
+            let _ = command.output();
         }
     }
 }

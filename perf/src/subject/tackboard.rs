@@ -7,7 +7,7 @@ use tackboard_client::{Admin, ClientConfig, NewTopic};
 use tackboard_schema::Durability;
 
 use super::{Ground, native, process::ServerProcess};
-use crate::drive::{Lane, Workload};
+use crate::{drive::Lane, workload::Workload};
 
 /// As the configuration spells it.
 pub fn durability_text(durability: Durability) -> &'static str {
