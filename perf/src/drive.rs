@@ -24,6 +24,10 @@ use crate::{
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(30);
 /// What one read of answers takes at most.
 const READ_BYTES: usize = 256 << 10;
+/// Longest answer of reading back.
+const ANSWER_BYTES_MAX: usize = 4 << 20;
+/// Requests that are unanswered on a connection while its log is filled.
+const FILL_WINDOW: usize = 8;
 /// How long before it is due a request is waited for by looking at the clock instead of sleeping.
 const SPIN_BEFORE_DUE: Duration = Duration::from_micros(5);
 
@@ -54,12 +58,27 @@ pub struct Lane {
     pub request: Vec<u8>,
     /// Reads its answers.
     pub replies: Box<dyn Replies>,
+    /// How the log is read back, where that is spoken here.
+    pub reading: Option<Box<dyn Reading>>,
+}
+
+/// Reads one server's log from its start to its end, and again.
+pub trait Reading: Send {
+    /// The next request.
+    fn request(&mut self) -> &[u8];
+
+    /// Takes the answer at the start of `bytes`: how many bytes it was, and how many events it held. `None` until the
+    /// whole of it is there.
+    ///
+    /// # Errors
+    /// When the answer refuses, or can't be read.
+    fn take(&mut self, bytes: &[u8]) -> Result<Option<(usize, u64)>>;
 }
 
 /// What one round brought.
 #[derive(Clone, Debug, Serialize)]
 pub struct Brought {
-    /// Acknowledged events.
+    /// Acknowledged events; in reading, those that were read.
     pub events_per_second: f64,
     /// CPU seconds of the server for a million of them.
     pub cpu_seconds_per_million: f64,
@@ -73,6 +92,7 @@ pub struct Brought {
 
 /// What one connection brought.
 struct LaneBrought {
+    /// Requests; in reading, events.
     answered: u64,
     late: u64,
     latencies: Latencies,
@@ -88,6 +108,10 @@ const LATE: Duration = Duration::from_millis(1);
 /// When a server refuses, answers nonsense or stops answering.
 pub fn drive(lanes: Vec<Lane>, workload: &Workload, lasting: Lasting, pid: u32) -> Result<Brought> {
     let count = lanes.len();
+    let lanes = match workload.pace {
+        Pace::Read { log_bytes } => fill(lanes, log_bytes)?,
+        _ => lanes,
+    };
     let started = Instant::now();
     let threads: Vec<_> = lanes
         .into_iter()
@@ -100,6 +124,7 @@ pub fn drive(lanes: Vec<Lane>, workload: &Workload, lasting: Lasting, pid: u32) 
             let pace = workload.pace;
             Ok(thread::spawn(move || match pace {
                 Pace::InFlight(window) => closed_loop(lane, window, started, lasting),
+                Pace::Read { .. } => read_back(lane, started, lasting),
                 Pace::EventsPerSecond(_) => open_loop(lane, schedule, started, lasting),
             }))
         })
@@ -126,7 +151,10 @@ pub fn drive(lanes: Vec<Lane>, workload: &Workload, lasting: Lasting, pid: u32) 
         late += brought.late;
         latencies.add(&brought.latencies);
     }
-    let events = rate * workload.events_a_batch as f64;
+    let events = match workload.pace {
+        Pace::Read { .. } => rate,
+        _ => rate * workload.events_a_batch as f64,
+    };
     Ok(Brought {
         events_per_second: events,
         cpu_seconds_per_million: cpu.as_secs_f64() / (events * lasting.measured.as_secs_f64())
@@ -148,6 +176,7 @@ fn closed_loop(
         mut stream,
         request,
         replies,
+        reading: _,
     } = lane;
     let window_of_requests = request.repeat(window);
     let mut answers = Answers::new(replies);
@@ -184,6 +213,95 @@ fn closed_loop(
         }
     }
     Ok(brought)
+}
+
+/// Puts so many bytes into each log, all logs at the same time.
+fn fill(lanes: Vec<Lane>, log_bytes: u64) -> Result<Vec<Lane>> {
+    let threads: Vec<_> = lanes
+        .into_iter()
+        .map(|lane| thread::spawn(move || fill_one(lane, log_bytes)))
+        .collect();
+    let filled = threads.into_iter();
+    filled
+        .map(|thread| thread.join().expect("a driver does not panic"))
+        .collect()
+}
+
+fn fill_one(lane: Lane, log_bytes: u64) -> Result<Lane> {
+    let Lane {
+        mut stream,
+        request,
+        replies,
+        reading,
+    } = lane;
+    let requests = log_bytes / request.len() as u64 + 1;
+    let window = request.repeat(FILL_WINDOW);
+    let mut answers = Answers::new(replies);
+    let (mut sent, mut answered) = (0, 0);
+    while answered < requests {
+        let room = (FILL_WINDOW as u64 - (sent - answered)).min(requests - sent);
+        stream.write_all(&window[..room as usize * request.len()])?;
+        sent += room;
+        answered += answers.next(&mut stream)?;
+    }
+    Ok(Lane {
+        stream,
+        request,
+        replies: answers.replies,
+        reading,
+    })
+}
+
+/// Asks, reads the whole answer, asks again.
+fn read_back(lane: Lane, started: Instant, lasting: Lasting) -> Result<LaneBrought> {
+    let Lane {
+        mut stream,
+        reading,
+        ..
+    } = lane;
+    let mut reading = reading.context("reading this server back is not spoken here")?;
+    let mut buffer = vec![0; ANSWER_BYTES_MAX];
+    let mut brought = LaneBrought::new();
+    let (begin, end) = (
+        started + lasting.warm_up,
+        started + lasting.warm_up + lasting.measured,
+    );
+    loop {
+        let asked_at = Instant::now();
+        if asked_at >= end {
+            break;
+        }
+        stream.write_all(reading.request())?;
+        let events = whole_answer(&mut stream, reading.as_mut(), &mut buffer)?;
+        if asked_at >= begin {
+            brought.answered += events;
+            brought.latencies.record(asked_at.elapsed());
+        }
+    }
+    brought.seconds = lasting.measured.as_secs_f64();
+    Ok(brought)
+}
+
+fn whole_answer(
+    stream: &mut TcpStream,
+    reading: &mut dyn Reading,
+    buffer: &mut [u8],
+) -> Result<u64> {
+    let mut filled = 0;
+    loop {
+        if let Some((_, events)) = reading.take(&buffer[..filled])? {
+            return Ok(events);
+        }
+        ensure!(
+            filled < buffer.len(),
+            "an answer of over {ANSWER_BYTES_MAX} bytes"
+        );
+        let got = stream
+            .read(&mut buffer[filled..])
+            .context("no answer from the server")?;
+        ensure!(got > 0, "the server closed the connection");
+        filled += got;
+    }
 }
 
 /// When the requests of one connection are due.
@@ -225,6 +343,7 @@ fn open_loop(
         mut stream,
         request,
         replies,
+        reading: _,
     } = lane;
     let end = started + lasting.warm_up + lasting.measured;
     let mut receiving = stream.try_clone()?;

@@ -15,6 +15,7 @@ mod limits;
 mod machine;
 mod run;
 mod subject;
+mod tune;
 mod workload;
 
 use clap::{Parser, Subcommand};
@@ -33,6 +34,8 @@ enum Command {
     Limits(limits::LimitsArguments),
     /// Runs the same workloads against several servers in turn, and prints ratios with their spread.
     Run(run::RunArguments),
+    /// Shows what the host could do for a broker, and does it only when asked.
+    Tune(tune::TuneArguments),
     /// Serves as a reference: reads frames, does the least that is asked, answers. Used by `run`.
     #[command(hide = true)]
     Reference(subject::reference::ReferenceArguments),
@@ -42,6 +45,7 @@ fn main() -> std::process::ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Limits(arguments) => limits::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Tune(arguments) => tune::run(&arguments),
         Command::Reference(arguments) => subject::reference::serve(&arguments),
     };
     match outcome {

@@ -58,6 +58,11 @@ pub struct RunArguments {
 /// Not counted, at the start of each run of a server.
 const WARM_UP: Duration = Duration::from_secs(1);
 
+/// Bytes of each log that is read hot: all logs together fit the tail cache of a default configuration many times.
+const HOT_LOG_BYTES: u64 = 8 << 20;
+/// Bytes of each log that is read cold: together more than any cache of a default configuration keeps of them.
+const COLD_LOG_BYTES: u64 = 512 << 20;
+
 /// All rounds of one workload against one server.
 #[derive(Serialize)]
 struct Row {
@@ -103,11 +108,21 @@ pub fn workloads() -> Vec<Workload> {
         connections,
         pace: Pace::EventsPerSecond(rate),
     };
+    let read = |name, event_bytes, batch_bytes, log_bytes| Workload {
+        name,
+        event_bytes,
+        events_a_batch: events_that_fit(event_bytes, batch_bytes),
+        connections: 8,
+        pace: Pace::Read { log_bytes },
+    };
     vec![
         closed("small", 100, 16 << 10, 8, 5),
         closed("large", 1024, 128 << 10, 8, 8),
         closed("small-one", 100, 16 << 10, 1, 5),
         closed("large-16k", 1024, 16 << 10, 8, 5),
+        read("read-small", 100, 16 << 10, HOT_LOG_BYTES),
+        read("read-large", 1024, 128 << 10, HOT_LOG_BYTES),
+        read("read-cold", 1024, 128 << 10, COLD_LOG_BYTES),
         open("open-20k", 100, 1, 20_000),
         open("open-100k", 100, 1, 100_000),
     ]

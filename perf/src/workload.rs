@@ -32,6 +32,12 @@ pub enum Pace {
     InFlight(usize),
     /// By a schedule of so many events per second over all connections, whatever the answers do.
     EventsPerSecond(u64),
+    /// Nothing is sent any more once each log holds so many bytes: then they are read, over and over, one request at a
+    /// time on each connection.
+    Read {
+        /// Bytes of each log, batch headers included.
+        log_bytes: u64,
+    },
 }
 
 /// The values of one batch: no two alike, and nothing that a codec would shorten.

@@ -108,6 +108,7 @@ pub fn lanes(address: SocketAddr, flush: Flush, workload: &Workload) -> Result<V
                 stream,
                 request: produce_request(index as i32, &batch),
                 replies: Box::new(ProduceResponses),
+                reading: None,
             })
         })
         .collect()

@@ -4,13 +4,17 @@ use std::net::{SocketAddr, TcpStream};
 
 use anyhow::{Context, Result, bail, ensure};
 use tackboard_schema::{
-    Acks, CorrelationId, Durability, ErrorCode, PartitionIndex,
+    Acks, CorrelationId, Durability, ErrorCode, Offset, PartitionIndex,
     frame::{self, ApiKey, Kind, Parsed},
-    native::{self, HeadBuilder, ProduceEntryHead, ProduceRequestHead, read_head},
+    native::{
+        self, FetchEntryHead, FetchRequestHead, HeadBuilder, ProduceEntryHead, ProduceRequestHead,
+        read_head,
+    },
+    record_batch::BatchIterator,
 };
 
 use crate::{
-    drive::{Lane, Replies},
+    drive::{Lane, Reading, Replies},
     workload::{Workload, record_batch},
 };
 
@@ -18,6 +22,8 @@ use crate::{
 pub const FRAME_BYTES_MAX: u32 = 16 << 20;
 /// How long a broker may wait for acks before it refuses.
 const ACKS_WAIT_MS: u32 = 30_000;
+/// What a fetch asks for.
+pub const FETCH_BYTES: u32 = 1 << 20;
 /// The topic that every workload writes to.
 pub const TOPIC: &str = "perf";
 
@@ -64,27 +70,95 @@ pub fn produce_frame(
 pub fn reference_lanes(address: SocketAddr, workload: &Workload) -> Result<Vec<Lane>> {
     let lanes = 0..workload.connections as i32;
     lanes
-        .map(|index| {
-            lane(
-                address,
-                produce_frame(PartitionIndex(index), None, workload),
-            )
-        })
+        .map(|index| lane(address, PartitionIndex(index), workload))
         .collect()
 }
 
-/// A connection that sends `request`.
+/// A connection that writes to, and reads from, this partition.
 ///
 /// # Errors
 /// When the server can't be reached.
-pub fn lane(address: SocketAddr, request: Vec<u8>) -> Result<Lane> {
+pub fn lane(address: SocketAddr, partition: PartitionIndex, workload: &Workload) -> Result<Lane> {
     let stream =
         TcpStream::connect(address).with_context(|| format!("no connection to {address}"))?;
     Ok(Lane {
         stream,
-        request,
+        request: produce_frame(partition, None, workload),
         replies: Box::new(ProduceReplies),
+        reading: Some(Box::new(Fetches::new(partition))),
     })
+}
+
+/// Fetches from the start of a log to its end, and again.
+struct Fetches {
+    partition: PartitionIndex,
+    next: Offset,
+    heads: HeadBuilder,
+    request: Vec<u8>,
+}
+
+impl Fetches {
+    fn new(partition: PartitionIndex) -> Self {
+        Fetches {
+            partition,
+            next: Offset(0),
+            heads: HeadBuilder::new(),
+            request: Vec::new(),
+        }
+    }
+}
+
+impl Reading for Fetches {
+    fn request(&mut self) -> &[u8] {
+        let request = FetchRequestHead {
+            wait_ms_max: ACKS_WAIT_MS,
+            bytes_min: 0,
+            bytes_max: FETCH_BYTES,
+        };
+        let entry = FetchEntryHead {
+            topic: TOPIC,
+            partition: self.partition,
+            fetch_offset: self.next,
+            bytes_max: FETCH_BYTES,
+        };
+        let head = self.heads.fetch_request(&request, &[entry]);
+        self.request.clear();
+        let correlation_id = CorrelationId(1);
+        frame::encode_head(
+            &mut self.request,
+            Kind::Request,
+            ApiKey::Fetch,
+            correlation_id,
+            head,
+            0,
+        );
+        &self.request
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Result<Option<(usize, u64)>> {
+        let Parsed::Frame(frame, length) = frame::parse(bytes, FRAME_BYTES_MAX)? else {
+            return Ok(None);
+        };
+        expect(ApiKey::Fetch, frame.prefix.api_key)?;
+        let answer = read_head::<native::FetchResponse<'_>>(frame.head)?;
+        let results = answer.results().unwrap_or_default();
+        ensure!(results.len() == 1, "one partition was asked for");
+        let result = results.get(0);
+        expect_success([answer.error_code(), result.error_code()])?;
+        let body = frame.body.get(..result.byte_length() as usize);
+        let (mut events, mut end) = (0, self.next);
+        for batch in BatchIterator::new(body.context("a body is cut short")?) {
+            let header = *batch?.header();
+            events += u64::try_from(header.record_count)?;
+            end = header.next_offset();
+        }
+        // At the end of what was written, from the start again.
+        self.next = match end.0 >= result.high_watermark() {
+            true => Offset(0),
+            false => end,
+        };
+        Ok(Some((length, events)))
+    }
 }
 
 /// Answers to produce requests of one entry each.
@@ -94,7 +168,11 @@ impl Replies for ProduceReplies {
     fn take(&mut self, bytes: &[u8]) -> Result<(usize, u64)> {
         let (mut used, mut count) = (0, 0);
         while let Parsed::Frame(frame, length) = frame::parse(&bytes[used..], FRAME_BYTES_MAX)? {
-            check(frame.prefix.api_key, frame.head)?;
+            expect(ApiKey::Produce, frame.prefix.api_key)?;
+            let answer = read_head::<native::ProduceResponse<'_>>(frame.head)?;
+            let results = answer.results().unwrap_or_default();
+            expect_success([answer.error_code()])?;
+            expect_success(results.iter().map(|result| result.error_code()))?;
             used += length;
             count += 1;
         }
@@ -102,14 +180,18 @@ impl Replies for ProduceReplies {
     }
 }
 
-fn check(api_key: u16, head: &[u8]) -> Result<()> {
-    if ApiKey::from_key(api_key) != Some(ApiKey::Produce) {
-        bail!("an answer with API key {api_key} to a produce request");
+fn expect(api: ApiKey, api_key: u16) -> Result<()> {
+    match ApiKey::from_key(api_key) == Some(api) {
+        true => Ok(()),
+        false => bail!(
+            "an answer with API key {api_key} where {} was due",
+            api.key()
+        ),
     }
-    let answer = read_head::<native::ProduceResponse<'_>>(head)?;
-    let codes = answer.results().unwrap_or_default();
-    let codes = codes.iter().map(|result| result.error_code());
-    for code in std::iter::once(answer.error_code()).chain(codes) {
+}
+
+fn expect_success(codes: impl IntoIterator<Item = i16>) -> Result<()> {
+    for code in codes {
         ensure!(
             code == ErrorCode::None.code(),
             "the server refused: {:?}",

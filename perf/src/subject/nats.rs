@@ -90,6 +90,7 @@ fn lane(address: SocketAddr, index: usize, workload: &Workload) -> Result<Lane> 
         stream,
         request,
         replies: Box::new(replies),
+        reading: None,
     })
 }
 

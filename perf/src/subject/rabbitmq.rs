@@ -122,6 +122,7 @@ fn lane(address: SocketAddr, index: usize, workload: &Workload) -> Result<Lane> 
         stream: connection.stream,
         request: request(workload),
         replies: Box::new(replies),
+        reading: None,
     })
 }
 

@@ -82,6 +82,7 @@ pub fn lanes(address: SocketAddr, workload: &Workload) -> Result<Vec<Lane>> {
                 events_a_batch: workload.events_a_batch as u64,
                 events: 0,
             }),
+            reading: None,
         })
     });
     lanes.collect()

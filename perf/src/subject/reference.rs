@@ -16,13 +16,13 @@ use serde::Serialize;
 use tackboard_schema::{
     CorrelationId, ErrorCode, Offset, PartitionIndex, TimestampMs,
     frame::{self, ApiKey, Kind, Parsed},
-    native::{self, HeadBuilder, ProduceResultHead, read_head},
-    record_batch::check_batch,
+    native::{self, FetchResultHead, HeadBuilder, ProduceResultHead, read_head},
+    record_batch::{BatchView, check_batch},
 };
 
 use super::{
     Ground,
-    native::{FRAME_BYTES_MAX, TOPIC},
+    native::{FETCH_BYTES, FRAME_BYTES_MAX, TOPIC},
     process::ServerProcess,
 };
 
@@ -113,14 +113,23 @@ fn serve_connection(mut stream: TcpStream, duty: Duty, path: &Path) -> Result<()
     let mut buffer = vec![0; READ_BYTES];
     let (mut filled, answer) = (0, answer());
     let mut answers = Vec::new();
+    // What every fetch is answered with, from memory: the first batch again and again.
+    let mut log = None;
     loop {
         let mut used = 0;
         answers.clear();
         loop {
             match frame::parse(&buffer[used..filled], FRAME_BYTES_MAX)? {
                 Parsed::Frame(frame, length) => {
-                    take(&frame, duty, file.as_mut())?;
-                    answers.extend_from_slice(&answer);
+                    if frame.prefix.api_key == ApiKey::Fetch.key() {
+                        stream.write_all(log.as_deref().context("nothing was written yet")?)?;
+                    } else {
+                        if log.is_none() {
+                            log = Some(fetch_answer(BatchView::first(frame.body)?.bytes()));
+                        }
+                        take(&frame, duty, file.as_mut())?;
+                        answers.extend_from_slice(&answer);
+                    }
                     used += length;
                 }
                 Parsed::NeedMore(wanted) => {
@@ -153,6 +162,34 @@ fn take(frame: &frame::Frame<'_>, duty: Duty, file: Option<&mut File>) -> Result
         file.write_all(batch.bytes())?;
     }
     Ok(())
+}
+
+/// An answer of about [`FETCH_BYTES`] made of one batch.
+fn fetch_answer(batch: &[u8]) -> Vec<u8> {
+    let batches = batch.repeat((FETCH_BYTES as usize / batch.len()).max(1));
+    let mut heads = HeadBuilder::new();
+    let head = heads.fetch_response(&[FetchResultHead {
+        error_code: ErrorCode::None,
+        message: None,
+        topic: TOPIC,
+        partition: PartitionIndex(0),
+        high_watermark: Offset(0),
+        log_start_offset: Offset(0),
+        byte_length: batches.len() as u32,
+    }]);
+    let mut bytes = Vec::new();
+    let correlation_id = CorrelationId(1);
+    frame::encode_head(
+        &mut bytes,
+        Kind::Response,
+        ApiKey::Fetch,
+        correlation_id,
+        head,
+        batches.len(),
+    );
+    bytes.extend_from_slice(&batches);
+    bytes.extend_from_slice(frame::padding(batches.len()));
+    bytes
 }
 
 /// The same for every request: drivers send one at a time for one partition, and don't look at offsets.

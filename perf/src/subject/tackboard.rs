@@ -79,8 +79,7 @@ pub fn lanes(
             .cloned()
             .flatten()
             .unwrap_or_else(|| broker.address.clone());
-        let request = native::produce_frame(partition.partition, None, workload);
-        lanes.push(native::lane(owner.parse()?, request)?);
+        lanes.push(native::lane(owner.parse()?, partition.partition, workload)?);
     }
     Ok(lanes)
 }
