@@ -28,7 +28,7 @@ pub fn start(ground: &Ground, folder: &Path) -> Result<(ServerProcess, SocketAdd
     for setting in [
         "native.bind=127.0.0.1:0",
         "native.core_bind=127.0.0.1:0",
-        "http.bind=none",
+        "http.bind=off",
         "logging.level=warn",
     ] {
         command.args(["--set", setting]);
