@@ -9,8 +9,8 @@ use super::driver::{Driven, Driver, News};
 use crate::config::ConsumerConfig;
 use crate::consumed::{Records, Start};
 use crate::error::Result;
+use crate::protocol::Now;
 use crate::protocol::consumer::ConsumerMachine;
-use crate::protocol::{Machine, Now};
 use crate::system::seed;
 
 /// Reads records of partitions that the caller names.
@@ -33,7 +33,6 @@ pub struct Consumer {
 
 struct State {
     machine: ConsumerMachine,
-    seen_revision: u64,
 }
 
 impl Driven for State {
@@ -44,20 +43,11 @@ impl Driven for State {
     }
 
     fn advanced(&mut self) -> News {
-        let revision = self.machine.revision();
-        let for_callers = revision != self.seen_revision || self.machine.has_news();
-        self.seen_revision = revision;
         News {
-            for_callers,
+            for_callers: self.machine.has_news(),
             for_keeper: false,
         }
     }
-
-    fn take_work(&mut self) -> Option<Box<dyn FnOnce() + Send>> {
-        None
-    }
-
-    fn work_done(&mut self) {}
 }
 
 impl Consumer {
@@ -71,13 +61,7 @@ impl Consumer {
             (config.client.clone(), config.decompressed_bytes_max);
         let machine = ConsumerMachine::new(brokers, config, seed()?)?;
         Ok(Self {
-            driver: Driver::start(
-                State {
-                    machine,
-                    seen_revision: 0,
-                },
-                client,
-            )?,
+            driver: Driver::start(State { machine }, client)?,
             decompressed_bytes_max,
         })
     }

@@ -41,15 +41,17 @@ pub(super) trait Driven: Send + 'static {
 
     fn machine(&mut self) -> &mut Self::Machine;
 
-    /// Called under the lock whenever the machine has advanced. Says whether callers that wait may find news, and
-    /// whether [`Driven::take_work`] has something.
+    /// Called under the lock whenever the machine has advanced. Says whether callers that wait may find news (beside
+    /// those of the cluster, which the driver sees), and whether [`Driven::take_work`] has something.
     fn advanced(&mut self) -> News;
 
     /// Work for the time keeper's thread, to be done without the lock.
-    fn take_work(&mut self) -> Option<Box<dyn FnOnce() + Send>>;
+    fn take_work(&mut self) -> Option<Box<dyn FnOnce() + Send>> {
+        None
+    }
 
     /// The work that was taken is done.
-    fn work_done(&mut self);
+    fn work_done(&mut self) {}
 }
 
 /// See [`Driven::advanced`].
@@ -62,6 +64,8 @@ pub(super) struct News {
 pub(super) struct Inner<D> {
     pub(super) driven: D,
     pub(super) is_closing: bool,
+    /// The view of the cluster that callers were last woken for.
+    seen_revision: u64,
     peers: AHashMap<ConnectionId, Peer>,
     /// Callers that wait on `changed`.
     waiting: usize,
@@ -110,6 +114,7 @@ impl<D: Driven> Driver<D> {
         let inner = Inner {
             driven,
             is_closing: false,
+            seen_revision: 0,
             peers: AHashMap::new(),
             waiting: 0,
             keeper_wakes_at: None,
@@ -215,8 +220,10 @@ impl<D: Driven> Shared<D> {
                 }
             }
         }
+        let revision = inner.driven.machine().revision();
+        let is_new_view = revision != std::mem::replace(&mut inner.seen_revision, revision);
         let news = inner.driven.advanced();
-        if news.for_callers && inner.waiting > 0 {
+        if (news.for_callers || is_new_view) && inner.waiting > 0 {
             self.changed.notify_all();
         }
         let next = inner.driven.machine().next_deadline();

@@ -11,7 +11,6 @@ use super::delivery::{Delivery, Fate, record_outcome};
 use super::driver::{Driven, Driver, News};
 use crate::config::ProducerConfig;
 use crate::error::{Error, Result};
-use crate::protocol::Machine;
 use crate::protocol::producer::{
     AppendError, Appended, BatchId, ProducerMachine, TopicLookup, TopicSlot,
 };
@@ -39,7 +38,6 @@ pub struct Producer {
 
 struct State {
     machine: ProducerMachine,
-    seen_revision: u64,
     /// Batches whose fate somebody wants to know.
     watched: AHashMap<BatchId, Watchers>,
     /// The first failure since the last flush.
@@ -80,13 +78,8 @@ impl Driven for State {
     }
 
     fn advanced(&mut self) -> News {
-        // Callers wait for reports and for metadata. Waking them for less would make two of them wake each other.
-        let revision = self.machine.revision();
-        let mut news = News {
-            for_callers: revision != self.seen_revision,
-            for_keeper: false,
-        };
-        self.seen_revision = revision;
+        // Callers wait for reports. Waking them for less would make two of them wake each other.
+        let mut news = News::default();
         while let Some((batch, report)) = self.machine.next_report() {
             news.for_callers = true;
             if let Err(fault) = &report.outcome {
@@ -163,7 +156,6 @@ impl Producer {
         let machine = ProducerMachine::new(brokers, config, seed()?)?;
         let state = State {
             machine,
-            seen_revision: 0,
             watched: AHashMap::new(),
             failure: None,
             report_to,

@@ -19,7 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tackboard_schema::frame::{ApiKey, Kind};
 use tackboard_schema::native::HeadBuilder;
-use tackboard_schema::{ErrorCode, PartitionIndex};
+use tackboard_schema::{Acks, ErrorCode, PartitionIndex};
 
 use super::addresses::Addresses;
 use super::backoff::Backoff;
@@ -68,6 +68,21 @@ pub(crate) enum Route {
     Wait,
     /// There is no such topic or partition, or the broker refuses to speak of it.
     Refused(Error),
+}
+
+/// See [`Cluster::look_up`].
+#[derive(Clone, Debug)]
+pub(crate) enum TopicState {
+    /// A broker has yet to tell; ask again when `Cluster::revision` has changed.
+    Pending,
+    /// It exists.
+    Known {
+        partition_count: usize,
+        /// The level of requests that name none.
+        acks: Acks,
+    },
+    /// It does not, or the broker refuses to speak of it.
+    Failed(Error),
 }
 
 /// An answer to a request of the machine above.
@@ -179,8 +194,33 @@ impl<T> Cluster<T> {
         self.metadata.topic(name)
     }
 
+    /// What is known of a topic. What stands in the way by itself is asked about again; what the broker refuses is told
+    /// once, and asked again with the next call.
+    pub(crate) fn look_up(&mut self, name: &str) -> TopicState {
+        let Some(summary) = self.topic(name) else {
+            return TopicState::Pending;
+        };
+        let (error, partition_count, acks) =
+            (summary.error, summary.partitions.len(), summary.acks);
+        match error {
+            None if partition_count > 0 => TopicState::Known {
+                partition_count,
+                acks,
+            },
+            Some(code) if code.retriable() && code != ErrorCode::UnknownTopicOrPartition => {
+                self.want_refresh();
+                TopicState::Pending
+            }
+            code => {
+                let fault = self.topic_fault(name, code.unwrap_or(ErrorCode::UnknownServerError));
+                self.forget_topic(name);
+                TopicState::Failed(fault)
+            }
+        }
+    }
+
     /// Nobody asks about this topic any longer.
-    pub(crate) fn forget_topic(&mut self, name: &str) {
+    fn forget_topic(&mut self, name: &str) {
         self.topics_wanted.remove(name);
         self.metadata.forget(name);
     }
@@ -244,7 +284,7 @@ impl<T> Cluster<T> {
     }
 
     /// What to say of a topic that the broker refuses to speak of.
-    pub(crate) fn topic_fault(&self, topic: &str, code: ErrorCode) -> Error {
+    fn topic_fault(&self, topic: &str, code: ErrorCode) -> Error {
         let address = self.addresses.first().clone();
         if code == ErrorCode::UnknownTopicOrPartition {
             return Error::UnknownTopic {

@@ -17,7 +17,7 @@ use ahash::AHashMap;
 use bytes::Bytes;
 use tackboard_schema::frame::ApiKey;
 use tackboard_schema::native::{FetchEntryHead, FetchRequestHead, HeadBuilder};
-use tackboard_schema::{ErrorCode, Offset, PartitionIndex};
+use tackboard_schema::{Offset, PartitionIndex};
 
 use super::lane::{Lane, Place};
 use crate::admin::OffsetQuery;
@@ -25,7 +25,7 @@ use crate::config::ConsumerConfig;
 use crate::consumed::{Chunk, Start};
 use crate::error::{Error, Result};
 use crate::protocol::backoff::Backoff;
-use crate::protocol::cluster::{Action, Cluster, Route};
+use crate::protocol::cluster::{Action, Cluster, Route, TopicState};
 use crate::protocol::connection::{ConnectionId, Request};
 use crate::protocol::frames::InFrame;
 use crate::protocol::machine::Machine;
@@ -96,19 +96,12 @@ impl ConsumerMachine {
 
     /// How many partitions a topic has; asks a broker if that is not known, and is `None` until there is an answer.
     pub fn partition_count(&mut self, topic: &str) -> Option<Result<usize>> {
-        let summary = self.cluster.topic(topic)?;
-        let (error, partition_count) = (summary.error, summary.partitions.len());
-        match error {
-            None => Some(Ok(partition_count)),
-            Some(code) if code.retriable() && code != ErrorCode::UnknownTopicOrPartition => {
-                self.cluster.want_refresh();
-                None
-            }
-            Some(code) => {
-                let fault = self.cluster.topic_fault(topic, code);
-                self.cluster.forget_topic(topic);
-                Some(Err(fault))
-            }
+        match self.cluster.look_up(topic) {
+            TopicState::Pending => None,
+            TopicState::Known {
+                partition_count, ..
+            } => Some(Ok(partition_count)),
+            TopicState::Failed(fault) => Some(Err(fault)),
         }
     }
 

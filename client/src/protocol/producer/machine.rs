@@ -15,7 +15,7 @@ use ahash::AHashMap;
 use bytes::Bytes;
 use tackboard_schema::native::HeadBuilder;
 use tackboard_schema::record_batch::BatchBuilder;
-use tackboard_schema::{Acks, ErrorCode, PartitionIndex, TimestampMs};
+use tackboard_schema::{Acks, PartitionIndex, TimestampMs};
 
 use super::batch::{BatchId, Identity};
 use super::dispatch::Tag;
@@ -23,7 +23,7 @@ use super::partitioner::KeylessPlace;
 use super::queue::{OpenBatch, PartitionQueue};
 use crate::config::ProducerConfig;
 use crate::error::{Error, Result};
-use crate::protocol::cluster::{Action, Cluster};
+use crate::protocol::cluster::{Action, Cluster, TopicState};
 use crate::protocol::connection::ConnectionId;
 use crate::protocol::frames::InFrame;
 use crate::protocol::machine::Machine;
@@ -198,27 +198,13 @@ impl ProducerMachine {
                 allowed,
             });
         }
-        let Some(summary) = self.cluster.topic(name) else {
-            return TopicLookup::Pending;
-        };
-        let (error, partition_count, acks) =
-            (summary.error, summary.partitions.len(), summary.acks);
-        if error.is_none() && partition_count > 0 {
-            return TopicLookup::Ready(self.add_topic(name, partition_count, acks));
-        }
-        match error {
-            Some(code) if code.retriable() && code != ErrorCode::UnknownTopicOrPartition => {
-                self.cluster.want_refresh();
-                TopicLookup::Pending
-            }
-            code => {
-                let fault = self
-                    .cluster
-                    .topic_fault(name, code.unwrap_or(ErrorCode::UnknownServerError));
-                // Asked again, the broker may know it.
-                self.cluster.forget_topic(name);
-                TopicLookup::Failed(fault)
-            }
+        match self.cluster.look_up(name) {
+            TopicState::Pending => TopicLookup::Pending,
+            TopicState::Known {
+                partition_count,
+                acks,
+            } => TopicLookup::Ready(self.add_topic(name, partition_count, acks)),
+            TopicState::Failed(fault) => TopicLookup::Failed(fault),
         }
     }
 
