@@ -18,7 +18,7 @@
 //!
 //! Where to start reading: [`protocol`] holds every decision, in machines without sockets, clocks or threads. The
 //! transports around them are `blocking` (threads and the standard library's sockets; the default, and what the names
-//! at the root are) and `glommio` (tasks of one executor; feature `glommio`). Examples are in `client/examples`.
+//! at the root are) and `glommio` (a machine's sockets on one executor; feature `glommio`). Examples are in `client/examples`.
 //!
 //! Not here: consumer groups, transactions.
 

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use tackboard_client::glommio::Pump;
 use tackboard_client::protocol::consumer::ConsumerMachine;
 use tackboard_client::{Chunk, Error, Offset, PartitionIndex, Start};
 use tackboard_schema::DecodeError;
@@ -12,8 +13,7 @@ use tackboard_schema::record_batch::{BatchIterator, RecordIterator};
 use super::alarm::Alarm;
 use super::order::{StageOrder, bump};
 use super::outcome::ConsumerOutcome;
-use super::producer::CoreShare;
-use super::pump::Pump;
+use super::producer::{CoreShare, PAUSE_MAX};
 use crate::measure::clock::monotonic_ns;
 use crate::verdict::checker::{Content, PartitionChecker, Seen};
 use crate::workload::event::STAMP_HEADER;
@@ -62,10 +62,11 @@ pub async fn run(
             };
         }
     };
-    let pump = Pump::new(machine, alarm.clone(), share.progress.clone());
+    let pump = share.pump(machine, &order, &alarm);
     let mut consumer = Consumer::new(number, order, share);
     consumer.read_all(&pump, &alarm).await;
-    consumer.outcome.reconnects = pump.close().await;
+    consumer.outcome.reconnects = pump.reconnects();
+    pump.close().await;
     consumer.outcome.partitions = consumer
         .partitions
         .into_iter()
@@ -106,7 +107,7 @@ impl Consumer {
             machine.assign(&self.partitions.iter().map(start).collect::<Vec<_>>());
         });
         loop {
-            let wake_ns = pump.turn();
+            let pause = pump.turn();
             let polled = pump.with(|machine, now| machine.poll(now));
             let is_idle = match polled {
                 Ok(chunks) => {
@@ -122,9 +123,9 @@ impl Consumer {
                 return;
             }
             if is_idle {
-                let at_latest = monotonic_ns() + 50_000_000;
+                let pause = pause.unwrap_or(PAUSE_MAX).min(PAUSE_MAX);
                 alarm
-                    .sleep(Some(wake_ns.unwrap_or(at_latest).min(at_latest)))
+                    .sleep(Some(monotonic_ns() + pause.as_nanos() as u64))
                     .await;
             } else {
                 glommio::executor().yield_task_queue_now().await;

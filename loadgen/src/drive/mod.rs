@@ -3,7 +3,7 @@
 //! The main thread gives every load core the same [`order::StageOrder`] and collects what comes back: snapshots of their
 //! histograms while a stage runs, the logs of what was acknowledged and read at its end. A load core shares nothing with
 //! another; what each client does over its sockets is decided by the client library's machines and carried out by
-//! [`pump`].
+//! its glommio transport.
 
 pub mod alarm;
 pub mod broker;
@@ -12,7 +12,6 @@ pub mod core;
 pub mod order;
 pub mod outcome;
 pub mod producer;
-pub mod pump;
 pub mod source;
 pub mod spec;
 pub mod stage;

@@ -35,7 +35,8 @@ pub struct ClientSettings {
 }
 
 impl ClientSettings {
-    fn client(&self) -> ClientConfig {
+    /// Settings of both.
+    pub fn client(&self) -> ClientConfig {
         ClientConfig {
             client_id: "tackboard-loadgen".into(),
             ..ClientConfig::default()

@@ -10,16 +10,17 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use tackboard_client::protocol::Now;
+use tackboard_client::glommio::Pump;
 use tackboard_client::protocol::producer::{AppendError, ProducerMachine, TopicLookup, TopicSlot};
+use tackboard_client::protocol::{Machine, Now};
 use tackboard_client::{BatchReport, Header, PartitionIndex, ProducerRecord, TimestampMs};
 use tackboard_runtime::Progress;
 
 use super::alarm::Alarm;
 use super::order::{CoreCounters, StageOrder, bump};
 use super::outcome::{ProducerOutcome, Snapshot};
-use super::pump::Pump;
 use super::source::{Event, Source};
 use crate::measure::clock::{monotonic_ns, wall_ms};
 use crate::verdict::acked::AckedLog;
@@ -27,6 +28,9 @@ use crate::workload::event::STAMP_HEADER;
 
 /// Events made between two looks at the sockets.
 const EVENTS_PER_TURN: u32 = 2048;
+
+/// Longest time between two looks at whether the stage was stopped.
+pub const PAUSE_MAX: Duration = Duration::from_millis(50);
 
 /// What one core's tasks share.
 pub struct CoreShare {
@@ -36,6 +40,24 @@ pub struct CoreShare {
     pub counters: Arc<CoreCounters>,
     /// The watchdog's view of the core.
     pub progress: Arc<Progress>,
+}
+
+impl CoreShare {
+    /// Gives a machine its sockets on this core; news on them ring the alarm.
+    pub fn pump<M: Machine + 'static>(
+        &self,
+        machine: M,
+        order: &StageOrder,
+        alarm: &Rc<Alarm>,
+    ) -> Pump<M> {
+        let alarm = alarm.clone();
+        Pump::new(
+            machine,
+            &order.client.client(),
+            self.progress.clone(),
+            move || alarm.ring(),
+        )
+    }
 }
 
 /// Events of one partition that are not reported yet, in order: due time, how many, bytes of keys and values.
@@ -81,14 +103,15 @@ pub async fn run(
             };
         }
     };
-    let pump = Pump::new(machine, alarm.clone(), share.progress.clone());
+    let pump = share.pump(machine, &order, &alarm);
     let mut producer = Producer::new(number, order, share);
     let topic = producer.find_topic(&pump, &alarm).await;
     if let Some(topic) = topic {
         producer.send_all(&pump, topic, &alarm).await;
         producer.wait_for_reports(&pump, &alarm).await;
     }
-    producer.outcome.reconnects = pump.close().await;
+    producer.outcome.reconnects = pump.reconnects();
+    pump.close().await;
     bump(&producer.share.counters.producers_done, 1);
     producer.outcome.is_cut = producer.source.is_cut();
     producer.outcome.logs = producer.lanes.into_iter().map(|lane| lane.log).collect();
@@ -123,7 +146,7 @@ impl Producer {
         alarm: &Alarm,
     ) -> Option<TopicSlot> {
         loop {
-            let wake_ns = pump.turn();
+            let pause = pump.turn();
             match pump.with(|machine, _| machine.topic(&self.order.topic)) {
                 TopicLookup::Ready(slot) => return Some(slot),
                 // A broker that has just been started may not know it yet.
@@ -133,7 +156,7 @@ impl Producer {
             if self.is_stopped() || self.has_given_up(true) {
                 return None;
             }
-            alarm.sleep(Some(self.wake_ns(wake_ns, None))).await;
+            alarm.sleep(Some(self.wake_ns(pause, None))).await;
         }
     }
 
@@ -143,7 +166,7 @@ impl Producer {
                 self.take_reports(machine);
                 self.make_events(machine, topic, now)
             });
-            let wake_ns = pump.turn();
+            let pause = pump.turn();
             let waits = self.has_pending();
             if self.is_stopped() || self.source.is_over() || self.has_given_up(waits) {
                 return;
@@ -151,10 +174,8 @@ impl Producer {
             match made {
                 // The sockets get their turn before more is made.
                 Made::More => glommio::executor().yield_task_queue_now().await,
-                Made::NotDue(due_ns) => {
-                    alarm.sleep(Some(self.wake_ns(wake_ns, Some(due_ns)))).await
-                }
-                Made::Full => alarm.sleep(Some(self.wake_ns(wake_ns, None))).await,
+                Made::NotDue(due_ns) => alarm.sleep(Some(self.wake_ns(pause, Some(due_ns)))).await,
+                Made::Full => alarm.sleep(Some(self.wake_ns(pause, None))).await,
             }
         }
     }
@@ -163,7 +184,7 @@ impl Producer {
         self.moved_ns = monotonic_ns();
         let mark = pump.with(|machine, _| machine.flush());
         loop {
-            let wake_ns = pump.turn();
+            let pause = pump.turn();
             let flushed = pump.with(|machine, _| {
                 self.take_reports(machine);
                 machine.is_flushed(mark)
@@ -179,7 +200,7 @@ impl Producer {
                 });
                 return;
             }
-            alarm.sleep(Some(self.wake_ns(wake_ns, None))).await;
+            alarm.sleep(Some(self.wake_ns(pause, None))).await;
         }
     }
 
@@ -301,12 +322,10 @@ impl Producer {
     }
 
     /// When to look again: what the machine wants, what is due, and often enough to see that the stage was stopped.
-    fn wake_ns(&self, machine_ns: Option<u64>, due_ns: Option<u64>) -> u64 {
-        let at_latest = monotonic_ns() + 50_000_000;
-        [machine_ns, due_ns]
-            .into_iter()
-            .flatten()
-            .fold(at_latest, u64::min)
+    fn wake_ns(&self, machine: Option<Duration>, due_ns: Option<u64>) -> u64 {
+        let pause = machine.unwrap_or(PAUSE_MAX).min(PAUSE_MAX);
+        let at_latest = monotonic_ns() + pause.as_nanos() as u64;
+        due_ns.unwrap_or(u64::MAX).min(at_latest)
     }
 }
 
