@@ -137,7 +137,6 @@ pub struct ControlHandle {
     events: flume::Receiver<ControlEvent>,
     /// None once the thread was asked to end.
     requests: Option<flume::Sender<Request>>,
-    status: Arc<Status>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
@@ -191,7 +190,7 @@ pub fn start(config: ControlConfig) -> Result<ControlHandle, ControlError> {
         .enable_all()
         .build()
         .map_err(fail("start its runtime"))?;
-    let service = Service::new(LocalQuorum::new(log), channels, status.clone());
+    let service = Service::new(LocalQuorum::new(log), channels, status);
     let listener = config.http;
     let thread = thread::Builder::new()
         .name("control".to_owned())
@@ -212,7 +211,6 @@ pub fn start(config: ControlConfig) -> Result<ControlHandle, ControlError> {
         http_address,
         events,
         requests: Some(requests),
-        status,
         thread: Some(thread),
     })
 }
@@ -249,12 +247,7 @@ impl ControlHandle {
         self.events.clone()
     }
 
-    /// Says to the outside that the broker is ready. Whoever started it does so last: from then on a signal may come.
-    pub fn announce_ready(&self) {
-        self.status.set_ready();
-    }
-
-    /// Waits until every core serves.
+    /// Waits until the broker serves.
     ///
     /// # Errors
     /// The reason when a core reports that it cannot go on, or the thread has ended.

@@ -16,7 +16,6 @@
 
 pub mod control;
 mod effects;
-mod house;
 mod launch;
 mod open;
 mod peers;

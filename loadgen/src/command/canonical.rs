@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use anyhow::Result;
 
-use super::{Ending, Session, finish, load_cores, setting};
+use super::{Ending, Session};
 use crate::cli::arguments::Canonical;
 use crate::cli::plan::Plan;
 use crate::drive::broker::Broker;
 use crate::drive::spec::StageSpec;
-use crate::drive::stage::Bench;
 use crate::report::json::Part;
 use crate::report::progress::Progress;
-use crate::report::screen::Screen;
 use crate::workload::input::Input;
 use crate::workload::schedule::Pace;
 
@@ -20,48 +18,26 @@ use crate::workload::schedule::Pace;
 pub fn run(canonical: &Canonical, session: &Session) -> Result<Ending> {
     let input = Arc::new(Input::sample()?);
     let broker = Broker::embed(canonical.data.as_deref(), None)?;
-    let cores = load_cores(None)?;
-    let mut screen = Screen::new(session.json);
-    let setting = setting(&broker);
-    screen.opening(&setting);
-
-    let bench = Bench {
-        cores: &cores,
-        broker: &broker,
-        interrupt: &session.interrupt,
-    };
+    let mut rig = session.open(broker, None)?;
     let (mut stages, mut parts) = (Vec::new(), Vec::new());
     let mut progress = Progress::new();
-    for (number, (spec, part)) in specs(canonical, input, broker.bytes_max())
-        .into_iter()
-        .enumerate()
-    {
+    let bytes_max = rig.broker.bytes_max();
+    for (number, (spec, part)) in specs(canonical, input, bytes_max).into_iter().enumerate() {
         if session.interrupt.raised() {
             break;
         }
-        let stage = bench.run(&spec, &mut progress)?;
-        screen.stage(Some(number + 1), &stage);
+        let stage = rig.bench().run(&spec, &mut progress)?;
+        rig.screen.stage(Some(number + 1), &stage);
         stages.push(stage);
         parts.push(part);
     }
-    cores.stop()?;
-    let stopped_well = broker.stop();
-    let result = finish(
-        session,
-        &mut screen,
-        (setting, stages),
-        &parts,
-        canonical.out.as_deref(),
-    )?;
-    screen.next("tackboard-loadgen run --help · point it at any broker with --broker");
-    if !stopped_well {
-        eprintln!("error  the embedded broker did not end as it should");
-    }
-    let holds = result
+    let next = "tackboard-loadgen run --help · point it at any broker with --broker";
+    let closed = rig.close(stages, &parts, canonical.out.as_deref(), Some(next))?;
+    let holds = closed
+        .result
         .verdict
-        .as_ref()
         .is_some_and(|verdict| verdict.holds() && verdict.acknowledged > 0);
-    Ok(if holds && stopped_well {
+    Ok(if holds && closed.stopped_well {
         Ending::Good
     } else {
         Ending::Bad

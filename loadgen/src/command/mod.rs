@@ -4,11 +4,14 @@ pub mod canonical;
 pub mod run;
 pub mod verify;
 
+use std::path::Path;
+
 use anyhow::{Context, Result};
 
 use crate::cli::fault::SettingFaults;
 use crate::drive::broker::Broker;
 use crate::drive::core::LoadCores;
+use crate::drive::stage::Bench;
 use crate::machine::interrupt::{EXIT_INTERRUPTED, Interrupt};
 use crate::machine::{checkout, host};
 use crate::measure::process::memory_bytes_max;
@@ -35,10 +38,94 @@ pub enum Ending {
     Unusable(String),
 }
 
-/// Starts the load cores on these CPUs, or on all that may be used.
-fn load_cores(cpus: Option<&[usize]>) -> Result<LoadCores> {
-    let usable = host::usable_cpus();
-    LoadCores::start(cpus.unwrap_or(&usable)).context("the load cores could not be started")
+/// What stages run on, and where they are shown.
+struct Rig<'a> {
+    session: &'a Session,
+    broker: Broker,
+    cores: LoadCores,
+    screen: Screen,
+    setting: Setting,
+}
+
+/// What came of a run, once everything that it ran on has ended.
+struct Closed {
+    result: RunResult,
+    /// The embedded broker, if there was one, wrote and synced everything before it ended.
+    stopped_well: bool,
+}
+
+impl Session {
+    /// Starts the load cores on these CPUs, or on all that may be used, and says what this is and what it runs on.
+    fn open(&self, broker: Broker, cpus: Option<&[usize]>) -> Result<Rig<'_>> {
+        let usable = host::usable_cpus();
+        let cores = LoadCores::start(cpus.unwrap_or(&usable))
+            .context("the load cores could not be started")?;
+        let setting = Setting {
+            host: host::Host::read(),
+            broker: broker.description(),
+            storage: broker.storage(),
+            commit: checkout::root().and_then(|root| checkout::commit(&root)),
+            started_at: jiff::Timestamp::now().to_string(),
+        };
+        let mut screen = Screen::new(self.json);
+        screen.opening(&setting);
+        Ok(Rig {
+            session: self,
+            broker,
+            cores,
+            screen,
+            setting,
+        })
+    }
+}
+
+impl Rig<'_> {
+    /// What a stage is run on.
+    fn bench(&self) -> Bench<'_> {
+        Bench {
+            cores: &self.cores,
+            broker: &self.broker,
+            interrupt: &self.session.interrupt,
+        }
+    }
+
+    /// Ends cores and broker, shows and saves what came of the stages; `next` is a hint to show last.
+    fn close(
+        mut self,
+        stages: Vec<StageResult>,
+        parts: &[Part],
+        out: Option<&Path>,
+        next: Option<&str>,
+    ) -> Result<Closed> {
+        self.cores.stop()?;
+        let stopped_well = self.broker.stop();
+        let result = RunResult {
+            setting: self.setting,
+            verdict: RunResult::verdict_of(&stages),
+            stages,
+            memory_bytes_max: memory_bytes_max(),
+            interrupted: self.session.interrupt.raised(),
+        };
+        // An interrupted run is not worth keeping, and whoever stopped it wants nothing left behind.
+        let saved = match save::folder(out).filter(|_| !result.interrupted) {
+            Some(folder) => Some(save::save(&folder, &result, parts)?),
+            None => None,
+        };
+        self.screen.closing(&result, saved.as_deref());
+        if let Some(next) = next {
+            self.screen.next(next);
+        }
+        if self.session.json {
+            print_json(&result, parts);
+        }
+        if !stopped_well {
+            eprintln!("error  the embedded broker did not end as it should");
+        }
+        Ok(Closed {
+            result,
+            stopped_well,
+        })
+    }
 }
 
 /// CPUs that do not exist here.
@@ -56,44 +143,6 @@ fn check_cpus(field: &str, cpus: Option<&[usize]>, faults: &mut SettingFaults) {
             format!("CPUs out of {usable:?}"),
         );
     }
-}
-
-/// Where and on what this takes place.
-fn setting(broker: &Broker) -> Setting {
-    Setting {
-        host: host::Host::read(),
-        broker: broker.description(),
-        storage: broker.storage(),
-        commit: checkout::root().and_then(|root| checkout::commit(&root)),
-        started_at: jiff::Timestamp::now().to_string(),
-    }
-}
-
-/// Shows and saves what came of it, and says how it ended.
-fn finish(
-    session: &Session,
-    screen: &mut Screen,
-    (setting, stages): (Setting, Vec<StageResult>),
-    parts: &[Part],
-    out: Option<&std::path::Path>,
-) -> Result<RunResult> {
-    let result = RunResult {
-        setting,
-        verdict: RunResult::verdict_of(&stages),
-        stages,
-        memory_bytes_max: memory_bytes_max(),
-        interrupted: session.interrupt.raised(),
-    };
-    // An interrupted run is not worth keeping, and whoever stopped it wants nothing left behind.
-    let saved = match save::folder(out).filter(|_| !result.interrupted) {
-        Some(folder) => Some(save::save(&folder, &result, parts)?),
-        None => None,
-    };
-    screen.closing(&result, saved.as_deref());
-    if session.json {
-        print_json(&result, parts);
-    }
-    Ok(result)
 }
 
 fn print_json(result: &RunResult, parts: &[Part]) {

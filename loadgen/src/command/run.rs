@@ -4,15 +4,13 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 
-use super::{Ending, Session, check_cpus, finish, load_cores, setting};
+use super::{Ending, Session, check_cpus};
 use crate::cli::fault::SettingFaults;
 use crate::cli::plan::Plan;
 use crate::drive::broker::Broker;
 use crate::drive::spec::StageSpec;
-use crate::drive::stage::Bench;
 use crate::report::json::Part;
 use crate::report::progress::Progress;
-use crate::report::screen::Screen;
 use crate::workload::input::{Fields, Input};
 use crate::workload::schedule::Pace;
 
@@ -33,16 +31,7 @@ pub fn run(plan: Plan, session: &Session) -> Result<Ending> {
         [] => Broker::embed(plan.data.as_deref(), plan.broker_cores.as_deref())?,
         addresses => Broker::Remote(addresses.to_vec()),
     };
-    let cores = load_cores(plan.cores.as_deref())?;
-    let mut screen = Screen::new(session.json);
-    let setting = setting(&broker);
-    screen.opening(&setting);
-
-    let bench = Bench {
-        cores: &cores,
-        broker: &broker,
-        interrupt: &session.interrupt,
-    };
+    let mut rig = session.open(broker, plan.cores.as_deref())?;
     let out = plan.out.clone();
     let title = if input.is_some() {
         "replay"
@@ -51,38 +40,25 @@ pub fn run(plan: Plan, session: &Session) -> Result<Ending> {
     } else {
         "as fast as it goes"
     };
-    let bytes_max = broker.bytes_max();
-    let stage = bench.run(
-        &StageSpec {
-            title: title.into(),
-            plan,
-            input,
-            bytes_max,
-        },
-        &mut Progress::new(),
-    )?;
-    screen.stage(None, &stage);
-    cores.stop()?;
-    let stopped_well = broker.stop();
+    let spec = StageSpec {
+        title: title.into(),
+        plan,
+        input,
+        bytes_max: rig.broker.bytes_max(),
+    };
+    let stage = rig.bench().run(&spec, &mut Progress::new())?;
+    rig.screen.stage(None, &stage);
     let gave_up = stage
         .cut_short
         .clone()
         .filter(|_| stage.produced.is_some_and(|produced| produced.events == 0));
-    let result = finish(
-        session,
-        &mut screen,
-        (setting, vec![stage]),
-        &[Part::Main],
-        out.as_deref(),
-    )?;
+    let closed = rig.close(vec![stage], &[Part::Main], out.as_deref(), None)?;
     if let Some(why) = gave_up {
         bail!("no event was acknowledged: {why}");
     }
-    let holds = result
-        .verdict
-        .as_ref()
-        .is_none_or(|verdict| verdict.holds());
-    Ok(if holds && stopped_well && !result.is_void() {
+    let is_void = closed.result.is_void();
+    let holds = closed.result.verdict.is_none_or(|verdict| verdict.holds());
+    Ok(if holds && closed.stopped_well && !is_void {
         Ending::Good
     } else {
         Ending::Bad

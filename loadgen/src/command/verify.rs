@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
-use super::{Ending, Session, check_cpus, finish, load_cores, setting};
+use super::{Ending, Session, check_cpus};
 use crate::cli::fault::SettingFaults;
 use crate::cli::plan::Plan;
 use crate::drive::broker::Broker;
@@ -18,8 +18,7 @@ use crate::drive::spec::StageSpec;
 use crate::drive::stage::{Bench, StageRun, verdict};
 use crate::report::json::Part;
 use crate::report::progress::Progress;
-use crate::report::results::Flow;
-use crate::report::screen::Screen;
+use crate::report::results::{Flow, StageResult};
 use crate::verdict::judge::Verdict;
 
 /// Runs a verification.
@@ -30,16 +29,26 @@ pub fn run(plan: Plan, session: &Session) -> Result<Ending> {
         return Ok(Ending::Unusable(faults.to_string()));
     }
     let broker = Broker::Remote(plan.brokers.clone());
-    let cores = load_cores(plan.cores.as_deref())?;
-    let mut screen = Screen::new(session.json);
-    let setting = setting(&broker);
-    screen.opening(&setting);
+    let mut rig = session.open(broker, plan.cores.as_deref())?;
+    let mut stage = write_and_read_twice(&plan, &rig.bench())?;
+    if stage.reconnects == 0 {
+        stage.notes.push("no connection was lost".into());
+    }
+    rig.screen.stage(None, &stage);
+    let closed = rig.close(vec![stage], &[Part::Main], plan.out.as_deref(), None)?;
+    let verdict = closed.result.verdict.unwrap_or_default();
+    if verdict.acknowledged == 0 {
+        eprintln!("error  no event was acknowledged, so nothing is shown");
+    }
+    Ok(if verdict.holds() && verdict.acknowledged > 0 {
+        Ending::Good
+    } else {
+        Ending::Bad
+    })
+}
 
-    let bench = Bench {
-        cores: &cores,
-        broker: &broker,
-        interrupt: &session.interrupt,
-    };
+/// Sends and reads along, then reads everything again.
+fn write_and_read_twice(plan: &Plan, bench: &Bench<'_>) -> Result<StageResult> {
     let mut progress = Progress::new();
     let spec = StageSpec {
         title: "verify".into(),
@@ -72,36 +81,13 @@ pub fn run(plan: Plan, session: &Session) -> Result<Ending> {
     });
     stage.verdict = Some(verdict);
     stage.reconnects += second.reconnects();
-    if stage.reconnects == 0 {
-        stage.notes.push("no connection was lost".into());
-    }
     // A topic with faults stays: somebody will want to look at it.
     if holds && !plan.keep {
         topics.remove(&topic)?;
     } else {
         stage.notes.push(format!("topic {} was kept", topic.name));
     }
-    screen.stage(None, &stage);
-    cores.stop()?;
-    let result = finish(
-        session,
-        &mut screen,
-        (setting, vec![stage]),
-        &[Part::Main],
-        plan.out.as_deref(),
-    )?;
-    let something = result
-        .verdict
-        .as_ref()
-        .is_some_and(|verdict| verdict.acknowledged > 0);
-    if !something {
-        eprintln!("error  no event was acknowledged, so nothing is shown");
-    }
-    Ok(if holds && something {
-        Ending::Good
-    } else {
-        Ending::Bad
-    })
+    Ok(stage)
 }
 
 /// The same stage without sending: everything from its beginning to where the partitions end now.

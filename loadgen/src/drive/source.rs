@@ -105,6 +105,76 @@ enum Clock {
     },
 }
 
+/// What is next, before it is known when it is due.
+struct Next {
+    what: What,
+    /// The number of its key.
+    key: Option<u32>,
+    /// Its own time.
+    time_ms: Option<i64>,
+}
+
+impl Kind {
+    /// What the producer with this number sends next.
+    #[inline]
+    fn next(&mut self, number: u32) -> Option<Next> {
+        match self {
+            Kind::Synthetic {
+                rng, size, keys, ..
+            } => {
+                let key = keys.draw(rng);
+                let size = size.draw(rng);
+                Some(Next {
+                    what: What::Synthetic { size, key },
+                    key,
+                    time_ms: None,
+                })
+            }
+            Kind::Replay {
+                input,
+                next_line,
+                line_end,
+                producers,
+            } => {
+                let line = line_of_producer(input, next_line, *line_end, number, *producers)?;
+                Some(Next {
+                    what: What::Line(line),
+                    key: input.key_number(line),
+                    time_ms: input.timestamp_ms(line),
+                })
+            }
+        }
+    }
+}
+
+impl Clock {
+    /// When the next event is due. It is taken off the schedule, unless it falls due only after the stage.
+    #[inline]
+    fn due_ns(&mut self, now_ns: u64, stop_ns: u64, time_ms: Option<i64>) -> u64 {
+        match self {
+            Clock::AsFast { start_ns } => now_ns.max(*start_ns),
+            Clock::Schedule { schedule, start_ns } => {
+                let due_ns = *start_ns + schedule.next_ns();
+                if due_ns < stop_ns {
+                    schedule.take();
+                }
+                due_ns
+            }
+            Clock::Timestamps {
+                speed_up,
+                first_ms,
+                start_ns,
+                last_due_ns,
+            } => {
+                let since_ms = time_ms.unwrap_or(*first_ms).saturating_sub(*first_ms);
+                let due_ns = *start_ns + (since_ms.max(0) as f64 * 1e6 / *speed_up) as u64;
+                *last_due_ns = due_ns.max(*last_due_ns);
+                *last_due_ns
+            }
+        }
+    }
+}
+
 impl Source {
     /// The events of the producer with this number.
     pub fn new(number: u32, order: &Arc<StageOrder>) -> Self {
@@ -219,75 +289,13 @@ impl Source {
         if self.is_over || self.left == 0 {
             return self.over();
         }
-        let line = match &mut self.content {
-            Kind::Synthetic { .. } => None,
-            Kind::Replay {
-                input,
-                next_line,
-                line_end,
-                producers,
-            } => {
-                match line_of_producer(
-                    input,
-                    next_line,
-                    *line_end,
-                    u32::from(self.number),
-                    *producers,
-                ) {
-                    Some(line) => Some((line, input.timestamp_ms(line))),
-                    None => return self.over(),
-                }
-            }
+        let Some(Next { what, key, time_ms }) = self.content.next(u32::from(self.number)) else {
+            return self.over();
         };
-        let due_ns = match &mut self.clock {
-            Clock::AsFast { start_ns } => now_ns.max(*start_ns),
-            Clock::Schedule { schedule, start_ns } => {
-                let due_ns = *start_ns + schedule.next_ns();
-                // Looked at and taken in one: the draft keeps it until it is handed over.
-                if due_ns < self.stop_ns {
-                    schedule.take();
-                }
-                due_ns
-            }
-            Clock::Timestamps {
-                speed_up,
-                first_ms,
-                start_ns,
-                last_due_ns,
-            } => {
-                let since_ms = line
-                    .and_then(|(_, time)| time)
-                    .unwrap_or(*first_ms)
-                    .saturating_sub(*first_ms);
-                let due_ns = *start_ns + (since_ms.max(0) as f64 * 1e6 / *speed_up) as u64;
-                *last_due_ns = due_ns.max(*last_due_ns);
-                *last_due_ns
-            }
-        };
+        let due_ns = self.clock.due_ns(now_ns, self.stop_ns, time_ms);
         if due_ns >= self.stop_ns {
             return self.over();
         }
-        let (what, key) = match (&mut self.content, line) {
-            (
-                Kind::Synthetic {
-                    rng, size, keys, ..
-                },
-                _,
-            ) => {
-                let key = keys.draw(rng);
-                (
-                    What::Synthetic {
-                        size: size.draw(rng),
-                        key,
-                    },
-                    key,
-                )
-            }
-            (Kind::Replay { input, .. }, Some((line, _))) => {
-                (What::Line(line), input.key_number(line))
-            }
-            (Kind::Replay { .. }, None) => return self.over(),
-        };
         let partition = match key {
             Some(key) => self.partition_of_key.partition_of_key[key as usize],
             None => self.spread.partition(),
