@@ -57,11 +57,12 @@ pub fn run(arguments: &ServeArguments, signals: Signals) -> Result<ExitCode, Fai
     let serving = Arc::new(AtomicBool::new(false));
     wait_for_signals(signals, stop.clone(), serving.clone());
     say(&before_start(&config));
-    let handle = embedded::start(config).map_err(|error| {
+    // Before anybody is told that it is ready: a signal from then on is a stop in order.
+    let ready = || serving.store(true, Ordering::Release);
+    let handle = embedded::start_then(config, ready).map_err(|error| {
         // What to do next stands behind the first semicolon.
         Failure::failed(error.to_string().replacen("; ", "\n", 1))
     })?;
-    serving.store(true, Ordering::Release);
     for warning in &warnings {
         warn(
             &format!("{} {}", warning.name, warning.text),

@@ -235,6 +235,17 @@ const LAYERS: &[Layer] = &[
         place: "loadgen/src",
         never: &["tackboard_logic", "tackboard_sim", "tokio", "openraft"],
     },
+    // Servers are measured as processes, ours as any other.
+    Layer {
+        place: "perf/src",
+        never: &[
+            "tackboard_logic",
+            "tackboard_sim",
+            "tackboard_broker",
+            "tokio",
+            "openraft",
+        ],
+    },
 ];
 
 #[test]

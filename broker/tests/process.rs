@@ -331,6 +331,47 @@ fn http_answers_while_the_broker_serves() {
     );
 }
 
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("bound").port()
+}
+
+#[test]
+fn a_stop_as_soon_as_it_is_ready_is_a_clean_one() {
+    let data = folder();
+    for _ in 0..10 {
+        let port = free_port();
+        let mut child = serve(
+            data.path(),
+            &["--set", &format!("http.bind=127.0.0.1:{port}")],
+        )
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+        let is_ready = || {
+            let Ok(mut stream) = std::net::TcpStream::connect(("127.0.0.1", port)) else {
+                return false;
+            };
+            let mut answer = String::new();
+            let asked = stream.write_all(b"GET /readyz HTTP/1.0\r\n\r\n");
+            asked
+                .and_then(|()| stream.read_to_string(&mut answer))
+                .is_ok()
+                && answer.contains("200 OK")
+        };
+        while !is_ready() {
+            assert_eq!(child.try_wait().expect("waits"), None, "it ended");
+        }
+        // SAFETY: sends a signal to our own child, which has not been waited for.
+        unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
+        let output = child.wait_with_output().expect("ends");
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{stderr}");
+    }
+}
+
 /// Denies `io_uring_setup` with EPERM, as container runtimes do.
 fn deny_io_uring() -> std::io::Result<()> {
     const LOAD_WORD: u16 = 0x20;

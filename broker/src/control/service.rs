@@ -12,7 +12,7 @@ use crate::bridge::{CoreSender, PartitionFault, ProposalResult, ToControl, ToCor
 
 use super::quorum::MetadataQuorum;
 use super::start::{ControlEvent, ShutdownReport};
-use super::status::{Phase, Status};
+use super::status::Status;
 
 /// Proposals that are made durable with one sync.
 const PROPOSALS_PER_SYNC_MAX: usize = 256;
@@ -69,6 +69,8 @@ pub(super) struct Service<Q> {
     status: Arc<Status>,
     waiting: VecDeque<Waiting>,
     faults: Vec<PartitionFault>,
+    /// Every core has applied an image.
+    cores_are_ready: bool,
     shutdown: Option<Shutdown>,
 }
 
@@ -112,6 +114,7 @@ impl<Q: MetadataQuorum> Service<Q> {
             status,
             waiting: VecDeque::new(),
             faults: Vec::new(),
+            cores_are_ready: false,
             shutdown: None,
         }
     }
@@ -242,8 +245,8 @@ impl<Q: MetadataQuorum> Service<Q> {
             return;
         };
         entry.applied = entry.applied.max(version);
-        if self.status.phase() == Phase::Starting && self.applied_by_all() > 0 {
-            self.status.set_phase(Phase::Ready);
+        if !self.cores_are_ready && self.applied_by_all() > 0 {
+            self.cores_are_ready = true;
             let faults = std::mem::take(&mut self.faults);
             self.tell(ControlEvent::Ready { faults });
         }
@@ -319,7 +322,7 @@ impl<Q: MetadataQuorum> Service<Q> {
         if self.shutdown.is_some() {
             return;
         }
-        self.status.set_phase(Phase::Stopping);
+        self.status.set_stopping();
         for core in &mut self.cores {
             core.undelivered.push_back(ToCore::Shutdown {
                 deadline: shutdown.deadline,

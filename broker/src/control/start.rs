@@ -137,6 +137,7 @@ pub struct ControlHandle {
     events: flume::Receiver<ControlEvent>,
     /// None once the thread was asked to end.
     requests: Option<flume::Sender<Request>>,
+    status: Arc<Status>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
@@ -190,7 +191,7 @@ pub fn start(config: ControlConfig) -> Result<ControlHandle, ControlError> {
         .enable_all()
         .build()
         .map_err(fail("start its runtime"))?;
-    let service = Service::new(LocalQuorum::new(log), channels, status);
+    let service = Service::new(LocalQuorum::new(log), channels, status.clone());
     let listener = config.http;
     let thread = thread::Builder::new()
         .name("control".to_owned())
@@ -211,6 +212,7 @@ pub fn start(config: ControlConfig) -> Result<ControlHandle, ControlError> {
         http_address,
         events,
         requests: Some(requests),
+        status,
         thread: Some(thread),
     })
 }
@@ -247,7 +249,12 @@ impl ControlHandle {
         self.events.clone()
     }
 
-    /// Waits until the broker serves.
+    /// Says to the outside that the broker is ready. Whoever started it does so last: from then on a signal may come.
+    pub fn announce_ready(&self) {
+        self.status.set_ready();
+    }
+
+    /// Waits until every core serves.
     ///
     /// # Errors
     /// The reason when a core reports that it cannot go on, or the thread has ended.

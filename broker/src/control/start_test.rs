@@ -288,6 +288,8 @@ fn http_tells_metrics_health_and_readiness() {
     let stage = stage(folder.path(), 2, 16);
     assert!(stage.http("/readyz").starts_with("HTTP/1.1 503"));
     stage.become_ready();
+    assert!(stage.http("/readyz").starts_with("HTTP/1.1 503"));
+    stage.handle.announce_ready();
     assert!(stage.http("/readyz").starts_with("HTTP/1.1 200"));
     assert!(stage.http("/healthz").ends_with("ok\n"));
     assert!(stage.http("/nothing").starts_with("HTTP/1.1 404"));

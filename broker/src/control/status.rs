@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 /// Where the broker is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Cores are opening their partitions.
+    /// Cores are opening their partitions, or whoever starts the broker is not done.
     Starting,
-    /// All cores act on an image.
+    /// It serves, and a request to stop is one.
     Ready,
     /// No new work is taken.
     Stopping,
 }
 
-/// Written by the service, read by HTTP handlers; both run on the control thread.
+/// Written by the service and, once, by whoever starts the broker; read by HTTP handlers.
 #[derive(Debug, Default)]
 pub(super) struct Status {
     phase: AtomicU8,
@@ -32,8 +32,14 @@ impl Status {
         }
     }
 
-    pub(super) fn set_phase(&self, phase: Phase) {
-        self.phase.store(phase as u8, Ordering::Relaxed);
+    /// The start is over, unless the stop has begun.
+    pub(super) fn set_ready(&self) {
+        let (from, to) = (Phase::Starting as u8, Phase::Ready as u8);
+        let _ = (self.phase).compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    pub(super) fn set_stopping(&self) {
+        self.phase.store(Phase::Stopping as u8, Ordering::Relaxed);
     }
 
     pub(super) fn set_metadata(&self, version: u64, topics: usize) {

@@ -3,7 +3,8 @@
 use tackboard_logic::{
     request::produce::Appended,
     shard::interface::{
-        CachedSlice, Effect, Effects, FetchAnswer, FetchData, LogId, Produced, Refusal, Ticket,
+        CachedSlice, Effect, Effects, FetchAnswer, FetchData, LogId, Produced, Refusal,
+        StorageFault, Ticket,
     },
 };
 use tackboard_schema::ErrorCode;
@@ -77,23 +78,8 @@ impl State {
                 } => self.produced(ticket, respond, outcome),
                 Effect::AnswerFetch { ticket, answers } => self.fetched(ticket, answers, slices),
                 Effect::LogDeleted { log } => self.log_deleted(log),
-                Effect::Fenced { log, why } => {
-                    self.metrics().partitions_fenced.add(1);
-                    let partition = self.opened(log).map(|log| log.partition.to_string());
-                    tracing::error!(partition, %why, "a storage fault fenced the partition: it refuses appends until a restart");
-                }
-                Effect::Abort { why } => {
-                    self.aborted = true;
-                    let core = self.core;
-                    let reason = why.to_owned();
-                    if self
-                        .control
-                        .try_send(ToControl::Fatal { core, reason })
-                        .is_err()
-                    {
-                        panic!("{why}");
-                    }
-                }
+                Effect::Fenced { log, why } => self.fenced(log, why),
+                Effect::Abort { why } => self.abort(why),
                 Effect::Drained { unwritten } => {
                     self.drained = true;
                     self.unwritten = unwritten;
@@ -206,6 +192,24 @@ impl State {
             }
         }
         self.entry_fetched(request, entry, Ok(fetched));
+    }
+
+    fn fenced(&self, log: LogId, why: StorageFault) {
+        self.metrics().partitions_fenced.add(1);
+        let partition = self.opened(log).map(|log| log.partition.to_string());
+        tracing::error!(partition, %why, "a storage fault fenced the partition: it refuses appends until a restart");
+    }
+
+    /// Logic has given up. The process must end, and if nobody is there to end it, by this thread.
+    fn abort(&mut self, why: &'static str) {
+        self.aborted = true;
+        let fatal = ToControl::Fatal {
+            core: self.core,
+            reason: why.to_owned(),
+        };
+        if self.control.try_send(fatal).is_err() {
+            panic!("{why}");
+        }
     }
 
     fn log_deleted(&mut self, log: LogId) {

@@ -1,6 +1,6 @@
 //! I/O that a step of logic asked for: each runs in a task of its own and comes back as an input.
 
-use std::{cell::RefCell, path::PathBuf, rc::Rc};
+use std::{cell::RefCell, rc::Rc};
 
 use glommio::io::{DmaBuffer, ReadResult};
 use tackboard_logic::{
@@ -147,20 +147,11 @@ impl Shard {
                 file_at,
                 synced,
             } => {
-                let metrics = self.metrics();
-                metrics.disk_writes.increment();
-                metrics.disk_write_bytes.add(bytes.len() as u64);
-                if synced {
-                    metrics.disk_syncs.increment();
-                }
-                let result = match self.segment_to_write(log, segment).await {
-                    Ok(file) => file.write(bytes, file_at, synced).await,
-                    Err(fault) => Err(fault),
-                };
+                let written = self.write(log, segment, bytes, (file_at, synced)).await;
                 Some(Input::Written {
                     log,
                     write,
-                    result: self.note(log, result),
+                    result: self.note(log, written),
                 })
             }
             Launch::Storage(Effect::Sync { log, segment, sync }) => {
@@ -192,10 +183,7 @@ impl Shard {
                 segment,
                 preallocate,
             }) => {
-                let files = self.files(log)?;
-                let folder = files.borrow().folder().to_owned();
-                let created = SegmentFile::create(&folder, segment, preallocate, self.access).await;
-                let result = created.map(|file| files.borrow_mut().keep(segment, Rc::new(file)));
+                let result = self.create(log, segment, preallocate).await;
                 Some(Input::SegmentCreated {
                     log,
                     segment,
@@ -209,15 +197,7 @@ impl Shard {
                 index,
                 producers,
             }) => {
-                let files = self.files(log)?;
-                let folder = files.borrow().folder().to_owned();
-                let result = self
-                    .seal(log, folder.clone(), segment, size, index, producers)
-                    .await;
-                if result.is_ok() {
-                    // From here on it is read only: the descriptors for appending go.
-                    files.borrow_mut().forget(segment);
-                }
+                let result = self.seal(log, segment, size, [index, producers]).await;
                 Some(Input::SegmentSealed {
                     log,
                     segment,
@@ -225,29 +205,53 @@ impl Shard {
                 })
             }
             Launch::Storage(Effect::DeleteSegment { log, segment }) => {
-                let files = self.files(log)?;
-                files.borrow_mut().doom(Some(segment));
-                no_opens(&files).await;
-                let folder = files.borrow().folder().to_owned();
-                if let Err(fault) = remove_segment(folder, segment).await {
-                    tracing::warn!(%fault, segment = segment.0.0, "a deleted segment's files could not be removed");
-                }
-                files.borrow_mut().removed(segment);
+                self.delete(log, segment).await;
                 Some(Input::SegmentDeleted { log, segment })
             }
             _ => unreachable!("launched elsewhere"),
         }
     }
 
+    async fn write(
+        &self,
+        log: LogId,
+        segment: SegmentBase,
+        bytes: Rc<DmaBuffer>,
+        (file_at, synced): (u64, bool),
+    ) -> Result<(), StorageFault> {
+        let metrics = self.metrics();
+        metrics.disk_writes.increment();
+        metrics.disk_write_bytes.add(bytes.len() as u64);
+        if synced {
+            metrics.disk_syncs.increment();
+        }
+        let file = self.segment_to_write(log, segment).await?;
+        file.write(bytes, file_at, synced).await
+    }
+
+    async fn create(
+        &self,
+        log: LogId,
+        segment: SegmentBase,
+        preallocate: u64,
+    ) -> Result<(), StorageFault> {
+        let files = self.files(log).ok_or(GONE)?;
+        let folder = files.borrow().folder().to_owned();
+        let file = SegmentFile::create(&folder, segment, preallocate, self.access).await?;
+        files.borrow_mut().keep(segment, Rc::new(file));
+        Ok(())
+    }
+
+    /// Writes what stands beside a segment that takes no more batches, index and producers, and cuts it to its size.
     async fn seal(
         &self,
         log: LogId,
-        folder: PathBuf,
         segment: SegmentBase,
         size: u64,
-        index: Box<[u8]>,
-        producers: Box<[u8]>,
+        [index, producers]: [Box<[u8]>; 2],
     ) -> Result<(), StorageFault> {
+        let files = self.files(log).ok_or(GONE)?;
+        let folder = files.borrow().folder().to_owned();
         let file = self.segment_to_write(log, segment).await?;
         let target = folder.clone();
         glommio::executor()
@@ -258,7 +262,23 @@ impl Shard {
             .await
             .map_err(|error| fault_of(&error))?;
         file.cut(size).await?;
-        sync_folder(&folder).await
+        sync_folder(&folder).await?;
+        // From here on it is read only: the descriptors for appending go.
+        files.borrow_mut().forget(segment);
+        Ok(())
+    }
+
+    async fn delete(&self, log: LogId, segment: SegmentBase) {
+        let Some(files) = self.files(log) else {
+            return;
+        };
+        files.borrow_mut().doom(Some(segment));
+        no_opens(&files).await;
+        let folder = files.borrow().folder().to_owned();
+        if let Err(fault) = remove_segment(folder, segment).await {
+            tracing::warn!(%fault, segment = segment.0.0, "a deleted segment's files could not be removed");
+        }
+        files.borrow_mut().removed(segment);
     }
 
     /// Counts and logs a fault of the device; a full disk or a log that has gone is none.

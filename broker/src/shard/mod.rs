@@ -16,6 +16,7 @@
 
 pub mod control;
 mod effects;
+mod house;
 mod launch;
 mod open;
 mod peers;

@@ -23,7 +23,7 @@ use tackboard_logic::{
     },
     shard::{
         Shard as Machine,
-        interface::{Effects, Input, Now, ShardConfig, ShardStats, StorageFault, Unwritten},
+        interface::{Effects, Input, Now, ShardConfig, StorageFault, Unwritten},
     },
 };
 use tackboard_runtime::{Core, InboxReceiver, InboxSender, Notify, net};
@@ -31,6 +31,7 @@ use tackboard_schema::{CoreId, TimestampMs, native::HeadBuilder};
 
 use super::{
     Queues, Reads, Shard,
+    house::keep_house,
     launch::{LedgerWrite, READS_IN_FLIGHT_MAX},
     request::PeerMessage,
     slab::Slab,
@@ -52,8 +53,6 @@ pub const PEER_INBOX_MAX: usize = 4 * CALLS_MAX;
 pub const MESSAGES_PER_TURN_MAX: usize = 256;
 /// How often deadlines are looked at while any is armed.
 pub const TICK: Duration = Duration::from_millis(10);
-/// How often a core looks after what is not urgent: retention, free space, counters, the trash.
-pub const HOUSEKEEPING: Duration = Duration::from_secs(1);
 /// A client that takes nothing for so long, or whose machine has gone, loses its connection.
 pub const PEER_SILENT_MAX: Duration = Duration::from_secs(60);
 /// The time for shutting down, divided by this, is kept for writing and syncing after the last connection.
@@ -177,8 +176,8 @@ struct Stop {
     deadline: Cell<Option<Instant>>,
 }
 
-/// Recovers, reports, and waits until every core has; `None` when one could not.
-async fn start(core: Core, seed: Seed) -> Result<Option<Serving>, StorageFault> {
+/// A core whose new ledger counts; it has no logs yet.
+async fn start_ledger(core: Core, seed: &Seed) -> Result<Rc<Shard>, StorageFault> {
     let queues = Queues::create();
     let index = usize::from(seed.core.0);
     let generation = seed.ledger_start.generation;
@@ -188,25 +187,41 @@ async fn start(core: Core, seed: Seed) -> Result<Option<Serving>, StorageFault> 
         seed.access,
     )
     .await?;
-    let core_count = seed.peers.len();
-    let shard = Rc::new(make_shard(core, &seed, queues));
+    let shard = Rc::new(make_shard(core, seed, queues));
     // Logic's first ledger writes were emitted when its machine was made.
-    let ledger_written = Rc::new(Notify::new());
-    shard
-        .spawn_net(write_ledgers(
-            shard.clone(),
-            ledger_files,
-            ledger_written.clone(),
-        ))
-        .detach();
+    let written = Rc::new(Notify::new());
+    let writer = write_ledgers(shard.clone(), ledger_files, written.clone());
+    shard.spawn_net(writer).detach();
     shard.enter(|_| ());
     while !shard.state.borrow().machine.ledger_started() {
-        ledger_written.wait().await;
+        written.wait().await;
         if let Some(fault) = shard.ledger_fault.get() {
             return Err(fault);
         }
     }
+    Ok(shard)
+}
 
+/// This core's listeners: its own, and the one that all cores share.
+fn listeners(own: OwnedFd, any_core: (SocketAddr, Option<OwnedFd>)) -> Vec<TcpListener> {
+    let mut listeners = vec![net::adopt(own)];
+    let (address, socket) = any_core;
+    match socket {
+        Some(socket) => listeners.push(net::adopt(socket)),
+        None => match net::listen_beside(address) {
+            Ok(listener) => listeners.push(listener),
+            Err(error) => {
+                tracing::warn!(%error, %address, "this core does not share the native listener");
+            }
+        },
+    }
+    listeners
+}
+
+/// Recovers, reports, and waits until every core has; `None` when one could not.
+async fn start(core: Core, seed: Seed) -> Result<Option<Serving>, StorageFault> {
+    let shard = start_ledger(core, &seed).await?;
+    let core_count = seed.peers.len();
     let stop = Rc::new(Stop::default());
     let Seed {
         from_peers,
@@ -222,33 +237,14 @@ async fn start(core: Core, seed: Seed) -> Result<Option<Serving>, StorageFault> 
         core: core_id,
         ..
     } = seed;
-    shard
-        .spawn_net(read_peers(shard.clone(), from_peers))
-        .detach();
+    let peers = read_peers(shard.clone(), from_peers);
+    shard.spawn_net(peers).detach();
     let (faults, recovered) = shard.apply_image(image, restart, &ledger).await;
-    let opening = (restart, ledger);
-    shard
-        .spawn_net(read_control(
-            shard.clone(),
-            from_control,
-            stop.clone(),
-            opening,
-        ))
-        .detach();
+    let control = read_control(shard.clone(), from_control, stop.clone(), (restart, ledger));
+    shard.spawn_net(control).detach();
     shard.spawn_net(tick(shard.clone())).detach();
     shard.spawn_background(keep_house(shard.clone()));
-
-    let mut listeners = vec![net::adopt(own)];
-    let (address, socket) = any_core;
-    match socket {
-        Some(socket) => listeners.push(net::adopt(socket)),
-        None => match net::listen_beside(address) {
-            Ok(listener) => listeners.push(listener),
-            Err(error) => {
-                tracing::warn!(%error, %address, "this core does not share the native listener")
-            }
-        },
-    }
+    let listeners = listeners(own, any_core);
     let _ = ready.send(Ready {
         core: core_id,
         outcome: Ok((recovered, faults)),
@@ -458,57 +454,6 @@ async fn tick(shard: Rc<Shard>) {
             shard.enter(|state| state.step(Input::Tick, &[]));
         }
         shard.progress.set_deadlines(false);
-    }
-}
-
-async fn keep_house(shard: Rc<Shard>) {
-    let mut known = ShardStats::default();
-    while !shard.state.borrow().drained {
-        // First, so that what it frees counts at once.
-        shard.empty_trash().await;
-        let root = shard.paths.root().to_owned();
-        let free = glommio::executor()
-            .spawn_blocking(move || crate::disk::free_bytes(&root))
-            .await;
-        shard.enter(|state| {
-            if let Ok(bytes) = free {
-                state.step(Input::FreeSpace { bytes }, &[]);
-            }
-            state.step(Input::Tick, &[]);
-            known = state.publish(known);
-        });
-        sleep(HOUSEKEEPING).await;
-    }
-}
-
-impl State {
-    /// Adds what logic counted since `known` to the core's counters.
-    fn publish(&mut self, known: ShardStats) -> ShardStats {
-        let stats = self.machine.stats();
-        let metrics = self.metrics.core(usize::from(self.core.0));
-        metrics
-            .produce_batches
-            .add(stats.appended_batches - known.appended_batches);
-        metrics
-            .produce_records
-            .add(stats.appended_records - known.appended_records);
-        metrics
-            .produce_bytes
-            .add(stats.appended_bytes - known.appended_bytes);
-        metrics.fetches_parked.set(stats.parked_fetches);
-        metrics.memory_append_bytes.set(stats.append_bytes);
-        metrics.memory_tail_cache_bytes.set(stats.tail_cache_bytes);
-        metrics.partitions_fenced.set(stats.fenced_logs);
-        let (mut bytes, mut segments) = (0, 0);
-        for (_, log) in self.topics.logs() {
-            if let Some(log) = self.machine.describe(log) {
-                bytes += log.size_bytes;
-                segments += u64::from(log.segment_count);
-            }
-        }
-        metrics.log_bytes.set(bytes);
-        metrics.log_segments.set(segments);
-        stats
     }
 }
 

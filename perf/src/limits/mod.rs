@@ -1,0 +1,187 @@
+//! This machine's raw limits, measured with the runtime that the broker runs on.
+//!
+//! A broker's figure means little without them: the round of a durable write bounds its latency, the loopback stream
+//! its consumers, the reference servers of [`crate::subject`] its rate.
+
+mod cpu;
+mod disk;
+mod executor;
+mod network;
+
+use std::{path::PathBuf, time::Duration};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use crate::{
+    figure::{Figure, Percentiles},
+    machine::Machine,
+};
+use cpu::Mailbox;
+use disk::{DiskLimit, Operation, SyncLimit, SyncPlan};
+use network::PingPong;
+
+const BLOCK_SIZES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 128 << 10, 1 << 20];
+const DEPTHS: [usize; 3] = [1, 4, 16];
+const FILES_A_ROUND: [usize; 4] = [1, 10, 100, 1000];
+
+/// What to measure, and for how long.
+#[derive(clap::Args)]
+pub struct LimitsArguments {
+    /// Folder on the disk to measure; a temporary folder is made in it and removed.
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    data: PathBuf,
+    /// How often each row is measured.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=100))]
+    rounds: u16,
+    /// How long one round of a row lasts, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    round_ms: u32,
+    /// Print one JSON object instead of tables.
+    #[arg(long)]
+    json: bool,
+}
+
+/// All limits.
+#[derive(Serialize)]
+struct Limits {
+    machine: Machine,
+    disk: Vec<DiskLimit>,
+    sync_rounds: Vec<SyncLimit>,
+    ping_pong: Vec<PingPong>,
+    loopback_bytes_per_second: Figure,
+    crc32c_bytes_per_second: Figure,
+    mailbox: Mailbox,
+}
+
+/// Measures and prints.
+///
+/// # Errors
+/// When the folder can't be written or an executor does not start.
+pub fn run(arguments: &LimitsArguments) -> Result<()> {
+    let folder = tempfile::Builder::new()
+        .prefix("tackboard-perf.")
+        .tempdir_in(&arguments.data)
+        .with_context(|| format!("--data {} can't be written", arguments.data.display()))?;
+    let limits = measure(arguments, folder.path())?;
+    if arguments.json {
+        println!("{}", serde_json::to_string_pretty(&limits)?);
+    } else {
+        print(&limits);
+    }
+    Ok(())
+}
+
+fn measure(arguments: &LimitsArguments, folder: &std::path::Path) -> Result<Limits> {
+    let rounds = usize::from(arguments.rounds);
+    let each = Duration::from_millis(arguments.round_ms.into());
+    let together = each * u32::from(arguments.rounds);
+    let cpus = two_cpus();
+    let mut disk = Vec::new();
+    for operation in [Operation::Write, Operation::WriteDsync, Operation::Read] {
+        eprintln!("disk: {}", operation.name());
+        for block_bytes in BLOCK_SIZES {
+            for depth in DEPTHS {
+                let row = disk::single(folder, operation, (block_bytes, depth), (rounds, each));
+                disk.push(row.with_context(|| format!("{} on the disk", operation.name()))?);
+            }
+        }
+    }
+    let mut sync_rounds = Vec::new();
+    for plan in [SyncPlan::Dsync, SyncPlan::Fdatasync] {
+        eprintln!("rounds of {}", plan.name());
+        for files in FILES_A_ROUND {
+            sync_rounds.push(disk::sync_rounds(folder, plan, files, together)?);
+        }
+    }
+    eprintln!("network");
+    let ping_pong = vec![
+        network::ping_pong_blocking(cpus, together)?,
+        network::ping_pong_runtime(cpus, together)?,
+    ];
+    let streams = (0..rounds).map(|_| network::stream(cpus, each));
+    let streams = streams.collect::<std::io::Result<Vec<_>>>()?;
+    eprintln!("CPUs");
+    let checksums = (0..rounds).map(|_| cpu::crc32c_bytes_per_second(each));
+    let at_least_one = "there is at least one round";
+    Ok(Limits {
+        machine: Machine::read(folder),
+        disk,
+        sync_rounds,
+        ping_pong,
+        loopback_bytes_per_second: Figure::of(streams).context(at_least_one)?,
+        crc32c_bytes_per_second: Figure::of(checksums).context(at_least_one)?,
+        mailbox: cpu::mailbox(cpus, together)?,
+    })
+}
+
+/// Both ends of what is measured between two CPUs; on a machine with one they share it.
+fn two_cpus() -> (usize, usize) {
+    match std::thread::available_parallelism() {
+        Ok(count) if count.get() > 1 => (0, 1),
+        _ => (0, 0),
+    }
+}
+
+fn print(limits: &Limits) {
+    let machine = &limits.machine;
+    println!(
+        "{}, {} CPUs, kernel {}, {}",
+        machine.cpu, machine.cpus, machine.kernel, machine.storage
+    );
+    println!(
+        "\n{:<16} {:>8} {:>5}  {:<28} p50 / p99 / p99.9 µs",
+        "disk", "bytes", "depth", "MB/s"
+    );
+    for row in &limits.disk {
+        println!(
+            "{:<16} {:>8} {:>5}  {:<28} {}",
+            row.operation.name(),
+            row.block_bytes,
+            row.depth,
+            row.bytes_per_second.show(megabytes),
+            micros(&row.latency)
+        );
+    }
+    println!(
+        "\n{:<28} {:>5} {:>8}  p50 / p99 / p99.9 µs of a round",
+        "one block to each file", "files", "rounds"
+    );
+    for row in &limits.sync_rounds {
+        println!(
+            "{:<28} {:>5} {:>8}  {}",
+            row.plan.name(),
+            row.files,
+            row.count,
+            micros(&row.latency)
+        );
+    }
+    println!("\nround trip of 100 bytes, p50 / p99 / p99.9 µs");
+    for row in &limits.ping_pong {
+        println!("  {:<34} {}", row.ends, micros(&row.latency));
+    }
+    println!(
+        "  {:<34} {}",
+        "core / core, through inboxes",
+        micros(&limits.mailbox.latency)
+    );
+    println!(
+        "\nloopback stream  {} MB/s",
+        limits.loopback_bytes_per_second.show(megabytes)
+    );
+    println!(
+        "CRC-32C          {} MB/s",
+        limits.crc32c_bytes_per_second.show(megabytes)
+    );
+}
+
+fn megabytes(bytes: f64) -> String {
+    format!("{:.0}", bytes / 1e6)
+}
+
+fn micros(latency: &Percentiles) -> String {
+    format!(
+        "{:.0} / {:.0} / {:.0}",
+        latency.p50_us, latency.p99_us, latency.p999_us
+    )
+}

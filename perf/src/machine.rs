@@ -1,0 +1,165 @@
+//! What a figure was measured on, and what a process costs.
+
+use std::{ffi::CStr, fs, io, mem::MaybeUninit, path::Path, time::Duration};
+
+use serde::Serialize;
+
+/// The machine, as far as it explains a figure.
+#[derive(Clone, Debug, Serialize)]
+pub struct Machine {
+    /// Name of the CPU model.
+    pub cpu: String,
+    /// How many CPUs this process may use.
+    pub cpus: usize,
+    /// Kernel release.
+    pub kernel: String,
+    /// File system and device that hold the data folder.
+    pub storage: String,
+}
+
+impl Machine {
+    /// Asks the system; `folder` is where data will lie.
+    pub fn read(folder: &Path) -> Self {
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = cpuinfo
+            .lines()
+            .find_map(|line| line.strip_prefix("model name")?.split(':').nth(1));
+        Machine {
+            cpu: model.unwrap_or("unknown").trim().to_owned(),
+            cpus: std::thread::available_parallelism().map_or(1, usize::from),
+            kernel: kernel_release(),
+            storage: storage_of(folder),
+        }
+    }
+}
+
+fn kernel_release() -> String {
+    let mut name = MaybeUninit::<libc::utsname>::zeroed();
+    // SAFETY: the call fills the structure, whose strings end with a zero byte.
+    let release = unsafe {
+        libc::uname(name.as_mut_ptr());
+        CStr::from_ptr((*name.as_ptr()).release.as_ptr()).to_owned()
+    };
+    release.to_string_lossy().into_owned()
+}
+
+/// Type and source of the mount that `folder` lies under: the longest mount point that is a prefix of it.
+fn storage_of(folder: &Path) -> String {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let under = mounts.lines().filter_map(|line| {
+        let mut fields = line.split(' ');
+        let (source, point, kind) = (fields.next()?, fields.next()?, fields.next()?);
+        folder
+            .starts_with(point)
+            .then(|| (point.len(), format!("{kind} on {source}")))
+    });
+    under
+        .max_by_key(|(length, _)| *length)
+        .map_or_else(|| "unknown".to_owned(), |(_, text)| text)
+}
+
+/// A process and everything that it has started, start scripts leaving the work to children.
+pub fn family(pid: u32) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let parents: Vec<(u32, u32)> = processes
+        .filter_map(|entry| {
+            let child = entry.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+            // The name in brackets may hold anything; state and parent follow it.
+            let behind_name = stat.rsplit(')').next()?;
+            let parent = behind_name.split_whitespace().nth(1)?.parse().ok()?;
+            Some((child, parent))
+        })
+        .collect();
+    let mut family = vec![pid];
+    let mut at = 0;
+    while let Some(member) = family.get(at).copied() {
+        at += 1;
+        let children = parents.iter().filter(|(_, parent)| *parent == member);
+        family.extend(children.map(|(child, _)| *child));
+    }
+    family
+}
+
+/// CPU time that all threads of a process have used.
+///
+/// # Errors
+/// When there is no such process.
+pub fn cpu_time(pid: u32) -> io::Result<Duration> {
+    let mut clock: libc::clockid_t = 0;
+    let mut time = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: both calls write to the variables they are given, and nowhere else.
+    let time = unsafe {
+        let found = libc::clock_getcpuclockid(pid as libc::pid_t, &raw mut clock);
+        if found != 0 {
+            return Err(io::Error::from_raw_os_error(found));
+        }
+        if libc::clock_gettime(clock, time.as_mut_ptr()) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        time.assume_init()
+    };
+    Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
+}
+
+/// CPU time of a whole [`family`] whose members all live on.
+///
+/// # Errors
+/// When one of them has ended.
+pub fn family_cpu_time(family: &[u32]) -> io::Result<Duration> {
+    family.iter().map(|member| cpu_time(*member)).sum()
+}
+
+/// Bytes that a process held resident at most.
+pub fn resident_bytes_max(pid: u32) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let text = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = text.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+/// Pins the calling thread to `cpu`.
+///
+/// # Errors
+/// When this process may not use that CPU.
+pub fn pin(cpu: usize) -> io::Result<()> {
+    // SAFETY: the set is plain data, and the call reads no more than its size.
+    let pinned = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+    };
+    match pinned {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Makes sleeps of the calling thread end when they are due, not up to 50 µs later.
+pub fn sleep_precisely() {
+    // SAFETY: no pointers; the slack of this thread alone.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_knows_its_own_cost() {
+        let own = std::process::id();
+        let before = cpu_time(own).unwrap();
+        let mut sum = 0u64;
+        while cpu_time(own).unwrap() == before {
+            sum = std::hint::black_box(sum + 1);
+        }
+        assert!(resident_bytes_max(own).unwrap() > 0);
+        assert_eq!(family(own)[0], own);
+        let mut ended = std::process::Command::new("true").spawn().unwrap();
+        ended.wait().unwrap();
+        assert!(cpu_time(ended.id()).is_err());
+    }
+}

@@ -1,0 +1,58 @@
+//! What this machine can do, and how much of it Tackboard uses: `limits` measures the raw limits, `run` sets the broker
+//! beside reference servers and other brokers under one workload, round by round.
+//!
+//! Owns: the servers that are compared ([`subject`]), how they are driven ([`drive`]), what a machine gives without any
+//! of them ([`limits`]), medians and spread ([`figure`]).
+//!
+//! Not here: verification and the workloads of users, which are the load generator's. What is compared here is driven by
+//! requests that are encoded once, so that the driver costs next to nothing beside what it measures.
+//!
+//! Start reading at [`drive`].
+
+mod drive;
+mod figure;
+mod limits;
+mod machine;
+mod run;
+mod subject;
+mod tune;
+mod workload;
+
+use clap::{Parser, Subcommand};
+
+/// Measures this machine's limits, and Tackboard against them and against other brokers.
+#[derive(Parser)]
+#[command(name = "tackboard-perf", version)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measures what the disk, the network and the CPUs give, with the runtime that the broker runs on.
+    Limits(limits::LimitsArguments),
+    /// Runs the same workloads against several servers in turn, and prints ratios with their spread.
+    Run(run::RunArguments),
+    /// Shows what the host could do for a broker, and does it only when asked.
+    Tune(tune::TuneArguments),
+    /// Serves as a reference: reads frames, does the least that is asked, answers. Used by `run`.
+    #[command(hide = true)]
+    Reference(subject::reference::ReferenceArguments),
+}
+
+fn main() -> std::process::ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Limits(arguments) => limits::run(&arguments),
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Tune(arguments) => tune::run(&arguments),
+        Command::Reference(arguments) => subject::reference::serve(&arguments),
+    };
+    match outcome {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}

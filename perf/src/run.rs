@@ -1,0 +1,315 @@
+//! Runs workloads against several servers in turn, round by round, and prints figures, ratios and their spread.
+//!
+//! Within a round every server meets the same workload, one after the other; the order turns from round to round. A
+//! ratio is taken within a round, since a shared machine drifts more between rounds than most servers differ.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, bail};
+use serde::Serialize;
+
+use crate::{
+    drive::{Brought, Lasting, drive},
+    figure::Figure,
+    machine::Machine,
+    subject::{self, Ground, Subject},
+    workload::{Pace, Workload, events_that_fit},
+};
+
+/// What to run.
+#[derive(clap::Args)]
+pub struct RunArguments {
+    /// Workloads to run, by name; all unless named.
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    workload: Vec<String>,
+    /// Rounds.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    rounds: u16,
+    /// Seconds that are measured of each server in each round.
+    #[arg(long, value_name = "S", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=3600))]
+    seconds: u16,
+    /// CPUs of the servers, the rest being the driver's; both share all unless named.
+    #[arg(long, value_name = "CPU", value_delimiter = ',')]
+    server_cpus: Option<Vec<usize>>,
+    /// Folder on the disk to use; a temporary folder is made in it and removed.
+    #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
+    data: PathBuf,
+    /// The broker's binary; the one beside this program unless named.
+    #[arg(long, value_name = "FILE")]
+    tackboard: Option<PathBuf>,
+    /// Other brokers take part: those of this machine's packages, and Kafka if --kafka is there.
+    #[arg(long)]
+    peers: bool,
+    /// Servers to run, by a part of their name; all unless named.
+    #[arg(long, value_name = "PART", value_delimiter = ',')]
+    server: Vec<String>,
+    /// The folder with Kafka's archives (`perf/peers` fetches them).
+    #[arg(long, value_name = "DIR")]
+    kafka: Option<PathBuf>,
+    /// Where to leave the figures as JSON.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+/// Not counted, at the start of each run of a server.
+const WARM_UP: Duration = Duration::from_secs(1);
+
+/// Bytes of each log that is read hot: all logs together fit the tail cache of a default configuration many times.
+const HOT_LOG_BYTES: u64 = 8 << 20;
+/// Bytes of each log that is read cold: together more than any cache of a default configuration keeps of them.
+const COLD_LOG_BYTES: u64 = 512 << 20;
+
+/// All rounds of one workload against one server.
+#[derive(Serialize)]
+struct Row {
+    subject: Subject,
+    events_per_second: Figure,
+    /// Against the first server, round by round.
+    ratio: Figure,
+    cpu_seconds_per_million: Figure,
+    p50_us: Figure,
+    p99_us: Figure,
+    p999_us: Figure,
+    resident_bytes_max: Figure,
+    rounds: Vec<Brought>,
+}
+
+#[derive(Serialize)]
+struct Table {
+    workload: Workload,
+    rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    machine: Machine,
+    server_cpus: Option<Vec<usize>>,
+    seconds: u16,
+    tables: Vec<Table>,
+}
+
+/// The workloads, by the names of the performance page.
+pub fn workloads() -> Vec<Workload> {
+    let closed = |name, event_bytes, batch_bytes, connections, in_flight| Workload {
+        name,
+        event_bytes,
+        events_a_batch: events_that_fit(event_bytes, batch_bytes),
+        connections,
+        pace: Pace::InFlight(in_flight),
+    };
+    let open = |name, event_bytes, connections, rate| Workload {
+        name,
+        event_bytes,
+        events_a_batch: 10,
+        connections,
+        pace: Pace::EventsPerSecond(rate),
+    };
+    let read = |name, event_bytes, batch_bytes, log_bytes| Workload {
+        name,
+        event_bytes,
+        events_a_batch: events_that_fit(event_bytes, batch_bytes),
+        connections: 8,
+        pace: Pace::Read { log_bytes },
+    };
+    vec![
+        closed("small", 100, 16 << 10, 8, 5),
+        closed("large", 1024, 128 << 10, 8, 8),
+        closed("small-one", 100, 16 << 10, 1, 5),
+        closed("large-16k", 1024, 16 << 10, 8, 5),
+        read("read-small", 100, 16 << 10, HOT_LOG_BYTES),
+        read("read-large", 1024, 128 << 10, HOT_LOG_BYTES),
+        read("read-cold", 1024, 128 << 10, COLD_LOG_BYTES),
+        open("open-20k", 100, 1, 20_000),
+        open("open-100k", 100, 1, 100_000),
+    ]
+}
+
+/// Runs, prints, and leaves the figures behind.
+///
+/// # Errors
+/// When a server does not come up, refuses or stops answering.
+pub fn run(arguments: &RunArguments) -> Result<()> {
+    let wanted = wanted(&arguments.workload)?;
+    let ground = Ground {
+        tackboard: broker_binary(arguments.tackboard.as_deref())?,
+        kafka: arguments.kafka.clone(),
+        server_cpus: arguments.server_cpus.clone(),
+    };
+    let subjects = subjects(arguments)?;
+    let folder = tempfile::Builder::new()
+        .prefix("tackboard-perf.")
+        .tempdir_in(&arguments.data)
+        .with_context(|| format!("--data {} can't be written", arguments.data.display()))?;
+    let mut report = Report {
+        machine: Machine::read(folder.path()),
+        server_cpus: arguments.server_cpus.clone(),
+        seconds: arguments.seconds,
+        tables: Vec::new(),
+    };
+    for workload in wanted {
+        let table = compare(workload, &subjects, arguments, &ground, folder.path())?;
+        print(&table);
+        report.tables.push(table);
+        if let Some(out) = &arguments.out {
+            fs::write(out, serde_json::to_string_pretty(&report)?)
+                .with_context(|| format!("--out {} can't be written", out.display()))?;
+        }
+    }
+    Ok(())
+}
+
+fn wanted(names: &[String]) -> Result<Vec<Workload>> {
+    let all = workloads();
+    if let Some(unknown) = names
+        .iter()
+        .find(|name| all.iter().all(|one| one.name != **name))
+    {
+        let known: Vec<&str> = all.iter().map(|one| one.name).collect();
+        bail!("--workload {unknown} is not one of {}", known.join(", "));
+    }
+    Ok(all
+        .into_iter()
+        .filter(|one| names.is_empty() || names.iter().any(|name| name == one.name))
+        .collect())
+}
+
+fn subjects(arguments: &RunArguments) -> Result<Vec<Subject>> {
+    let peers: &[Subject] = match arguments.peers {
+        true => &subject::PEERS,
+        false => &[],
+    };
+    let takes_part = |subject: &Subject| {
+        let is_there = !matches!(subject, Subject::Kafka(_)) || arguments.kafka.is_some();
+        let name = subject.name();
+        let parts = &arguments.server;
+        is_there && (parts.is_empty() || parts.iter().any(|part| name.contains(part.as_str())))
+    };
+    let all = subject::OURS.iter().chain(peers).copied();
+    let taken: Vec<Subject> = all.filter(takes_part).collect();
+    if taken.is_empty() {
+        bail!("--server names none of the servers");
+    }
+    Ok(taken)
+}
+
+fn broker_binary(named: Option<&Path>) -> Result<PathBuf> {
+    let path = match named {
+        Some(path) => path.to_owned(),
+        None => std::env::current_exe()?.with_file_name("tackboard"),
+    };
+    if !path.is_file() {
+        bail!(
+            "{} is not there; build it with `cargo build --release -p tackboard-broker`, or name it with --tackboard",
+            path.display()
+        );
+    }
+    Ok(path)
+}
+
+fn compare(
+    workload: Workload,
+    subjects: &[Subject],
+    arguments: &RunArguments,
+    ground: &Ground,
+    folder: &Path,
+) -> Result<Table> {
+    let lasting = Lasting {
+        warm_up: WARM_UP,
+        measured: Duration::from_secs(arguments.seconds.into()),
+    };
+    let mut rounds: Vec<Vec<Brought>> = subjects.iter().map(|_| Vec::new()).collect();
+    for round in 0..usize::from(arguments.rounds) {
+        for turn in 0..subjects.len() {
+            let index = (round + turn) % subjects.len();
+            let subject = subjects[index];
+            eprintln!("{} round {}: {}", workload.name, round + 1, subject.name());
+            let brought = one_run(subject, &workload, lasting, ground, folder);
+            rounds[index].push(brought.with_context(|| subject.name())?);
+        }
+    }
+    let base: Vec<f64> = rounds[0]
+        .iter()
+        .map(|brought| brought.events_per_second)
+        .collect();
+    let rows = subjects.iter().zip(rounds);
+    let rows = rows.map(|(subject, rounds)| row(*subject, rounds, &base));
+    Ok(Table {
+        workload,
+        rows: rows
+            .collect::<Option<_>>()
+            .context("there is at least one round")?,
+    })
+}
+
+fn one_run(
+    subject: Subject,
+    workload: &Workload,
+    lasting: Lasting,
+    ground: &Ground,
+    folder: &Path,
+) -> Result<Brought> {
+    let data = folder.join("run");
+    fs::create_dir_all(&data)?;
+    let server = subject.start(ground, &data)?;
+    let brought = drive(server.lanes(workload)?, workload, lasting, server.pid())?;
+    server.stop()?;
+    // What one server left in the page cache and the device's queue is not the next one's burden.
+    fs::remove_dir_all(&data)?;
+    sync_all();
+    Ok(brought)
+}
+
+fn sync_all() {
+    // SAFETY: no pointers.
+    unsafe { libc::sync() };
+}
+
+fn row(subject: Subject, rounds: Vec<Brought>, base: &[f64]) -> Option<Row> {
+    let of = |pick: fn(&Brought) -> f64| Figure::of(rounds.iter().map(pick));
+    let ratios = rounds.iter().zip(base);
+    Some(Row {
+        subject,
+        events_per_second: of(|brought| brought.events_per_second)?,
+        ratio: Figure::of(ratios.map(|(brought, base)| brought.events_per_second / base))?,
+        cpu_seconds_per_million: of(|brought| brought.cpu_seconds_per_million)?,
+        p50_us: of(|brought| brought.latency.p50_us)?,
+        p99_us: of(|brought| brought.latency.p99_us)?,
+        p999_us: of(|brought| brought.latency.p999_us)?,
+        resident_bytes_max: of(|brought| brought.resident_bytes_max as f64)?,
+        rounds,
+    })
+}
+
+fn print(table: &Table) {
+    let workload = &table.workload;
+    println!(
+        "\n{}: {} B events, {} a batch, {} connections, {:?}",
+        workload.name,
+        workload.event_bytes,
+        workload.events_a_batch,
+        workload.connections,
+        workload.pace
+    );
+    println!(
+        "{:<34} {:<22} {:<18} {:<20} {:<24} {:<24} p99.9 µs",
+        "", "k ev/s", "ratio", "CPU s/M ev", "p50 µs", "p99 µs"
+    );
+    for row in &table.rows {
+        println!(
+            "{:<34} {:<22} {:<18} {:<20} {:<24} {:<24} {}",
+            row.subject.name(),
+            row.events_per_second
+                .show(|rate| format!("{:.0}", rate / 1000.0)),
+            row.ratio.show(|ratio| format!("{ratio:.2}")),
+            row.cpu_seconds_per_million
+                .show(|seconds| format!("{seconds:.3}")),
+            row.p50_us.show(|micros| format!("{micros:.0}")),
+            row.p99_us.show(|micros| format!("{micros:.0}")),
+            row.p999_us.show(|micros| format!("{micros:.0}")),
+        );
+    }
+}

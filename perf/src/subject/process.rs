@@ -1,0 +1,191 @@
+//! A server as a child process: started on given CPUs, awaited, ended by its pid.
+
+use std::{
+    io::{BufRead, BufReader},
+    net::{SocketAddr, TcpListener, TcpStream},
+    os::unix::process::CommandExt,
+    process::{Child, Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+
+/// How long a server may take to come up.
+const START_WAIT_MAX: Duration = Duration::from_secs(60);
+/// How long a server may take to end after SIGTERM before it is killed.
+const STOP_WAIT_MAX: Duration = Duration::from_secs(40);
+/// What of a server's output is kept for an error.
+const LINES_KEPT_MAX: usize = 50;
+
+/// A port of loopback that nobody held a moment ago.
+///
+/// # Errors
+/// When no port is free.
+pub fn free_port() -> Result<SocketAddr> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
+}
+
+/// A running server. Dropping it kills it.
+pub struct ServerProcess {
+    child: Option<Child>,
+    /// Run once it has gone: ends what it left running.
+    afterwards: Option<Command>,
+}
+
+impl ServerProcess {
+    /// Starts `command` on `cpus`, and hands each line that it prints to `is_ready` until that returns something.
+    ///
+    /// # Errors
+    /// When the program can't be started, or ends or falls silent before it was ready.
+    pub fn start<T>(
+        mut command: Command,
+        cpus: Option<&[usize]>,
+        mut is_ready: impl FnMut(&str) -> Option<T>,
+    ) -> Result<(Self, T)> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        // Some servers speak on one of the two, some on the other.
+        let (output, printing) = std::io::pipe()?;
+        command.stdout(printing.try_clone()?).stderr(printing);
+        let process = Self::spawn(command, cpus)?;
+        let (lines, printed) = mpsc::sync_channel(LINES_KEPT_MAX);
+        // Goes on reading after the start, so that the server never waits for a full pipe; ends with the server.
+        thread::spawn(move || {
+            for line in BufReader::new(output)
+                .lines()
+                .map_while(std::io::Result::ok)
+            {
+                let _ = lines.try_send(line);
+            }
+        });
+        let deadline = Instant::now() + START_WAIT_MAX;
+        let mut seen = Vec::new();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let Ok(line) = printed.recv_timeout(left) else {
+                bail!("{name} did not come up; it printed\n{}", seen.join("\n"));
+            };
+            if let Some(ready) = is_ready(&line) {
+                return Ok((process, ready));
+            }
+            seen.truncate(LINES_KEPT_MAX);
+            seen.push(line);
+        }
+    }
+
+    /// Starts a server that says nothing of use, and waits until it takes connections at `address`.
+    ///
+    /// # Errors
+    /// When the program can't be started, ends, or takes no connection in time.
+    pub fn start_silent(
+        mut command: Command,
+        cpus: Option<&[usize]>,
+        address: SocketAddr,
+    ) -> Result<Self> {
+        let name = command.get_program().to_string_lossy().into_owned();
+        command.stdout(Stdio::null()).stderr(Stdio::inherit());
+        let mut process = Self::spawn(command, cpus)?;
+        let deadline = Instant::now() + START_WAIT_MAX;
+        while TcpStream::connect(address).is_err() {
+            if let Some(status) = process
+                .child
+                .as_mut()
+                .map(Child::try_wait)
+                .transpose()?
+                .flatten()
+            {
+                bail!("{name} ended before it took a connection: {status}");
+            }
+            if Instant::now() > deadline {
+                bail!("{name} took no connection at {address} within {START_WAIT_MAX:?}");
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(process)
+    }
+
+    fn spawn(mut command: Command, cpus: Option<&[usize]>) -> Result<Self> {
+        let cpus = cpus.map(<[usize]>::to_vec);
+        command.stdin(Stdio::null());
+        // SAFETY: between fork and exec the closure makes two system calls on plain data, and allocates nothing.
+        unsafe {
+            command.pre_exec(move || {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                cpus.as_deref().map_or(Ok(()), confine)
+            });
+        }
+        let name = command.get_program().to_string_lossy().into_owned();
+        let child = command
+            .spawn()
+            .with_context(|| format!("{name} can't be started"))?;
+        Ok(ServerProcess {
+            child: Some(child),
+            afterwards: None,
+        })
+    }
+
+    /// Runs `command` once the server has gone.
+    #[must_use]
+    pub fn and_afterwards(mut self, command: Command) -> Self {
+        self.afterwards = Some(command);
+        self
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> u32 {
+        self.child.as_ref().map_or(0, Child::id)
+    }
+
+    /// Asks it to end, and kills it when it takes too long.
+    ///
+    /// # Errors
+    /// When it had ended by itself with a failure before.
+    pub fn stop(mut self) -> Result<()> {
+        let Some(mut child) = self.child.take() else {
+            return Ok(());
+        };
+        if let Some(status) = child.try_wait()? {
+            bail!("the server ended by itself: {status}");
+        }
+        // SAFETY: the child has not been waited for, so its pid is its own.
+        unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
+        let deadline = Instant::now() + STOP_WAIT_MAX;
+        while Instant::now() < deadline {
+            if child.try_wait()?.is_some() {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        child.kill()?;
+        child.wait()?;
+        bail!("the server did not end within {STOP_WAIT_MAX:?} and was killed")
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if let Some(command) = &mut self.afterwards {
+            let _ = command.output();
+        }
+    }
+}
+
+fn confine(cpus: &[usize]) -> std::io::Result<()> {
+    // SAFETY: the set is plain data, and the call reads no more than its size.
+    let confined = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        for cpu in cpus {
+            libc::CPU_SET(*cpu, &mut set);
+        }
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+    };
+    match confined {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,85 @@
+//! Our broker as a server under comparison.
+
+use std::{net::SocketAddr, path::Path, process::Command};
+
+use anyhow::{Context, Result};
+use tackboard_client::{Admin, ClientConfig, NewTopic};
+use tackboard_schema::Durability;
+
+use super::{Ground, native, process::ServerProcess};
+use crate::{drive::Lane, workload::Workload};
+
+/// As the configuration spells it.
+pub fn durability_text(durability: Durability) -> &'static str {
+    match durability {
+        Durability::Fsync => "fsync",
+        Durability::Interval => "interval",
+        Durability::Written => "written",
+    }
+}
+
+/// Starts it with its defaults, on ports that the system picks.
+///
+/// # Errors
+/// When it does not come up.
+pub fn start(ground: &Ground, folder: &Path) -> Result<(ServerProcess, SocketAddr)> {
+    let mut command = Command::new(&ground.tackboard);
+    command.arg("serve").arg("--data").arg(folder.join("data"));
+    for setting in [
+        "native.bind=127.0.0.1:0",
+        "native.core_bind=127.0.0.1:0",
+        "http.bind=off",
+        "logging.level=warn",
+    ] {
+        command.args(["--set", setting]);
+    }
+    if let Some(cpus) = &ground.server_cpus {
+        let cores: Vec<String> = cpus.iter().map(usize::to_string).collect();
+        command
+            .arg("--set")
+            .arg(format!("cores=[{}]", cores.join(",")));
+    }
+    let mut address = None;
+    ServerProcess::start(command, ground.server_cpus.as_deref(), move |line| {
+        if let Some(rest) = line.strip_prefix("native ") {
+            address = rest.split_whitespace().next()?.parse().ok();
+        }
+        line.starts_with("ready in").then_some(address)?
+    })
+}
+
+/// A topic with a partition for each connection, and each connection to the core that owns its partition.
+///
+/// # Errors
+/// When the broker refuses or a partition has no leader.
+pub fn lanes(
+    address: SocketAddr,
+    durability: Durability,
+    workload: &Workload,
+) -> Result<Vec<Lane>> {
+    let mut admin = Admin::connect(&[address.to_string()], ClientConfig::default())?;
+    let topic = NewTopic::new(native::TOPIC)
+        .partitions(workload.connections as i32)
+        .config("durability", durability_text(durability));
+    admin.create_topic(&topic)?;
+    let cluster = admin.describe_cluster(Some(&[native::TOPIC]))?;
+    let topic = cluster
+        .topics
+        .first()
+        .context("the topic was just created")?;
+    let mut lanes = Vec::with_capacity(workload.connections);
+    for partition in &topic.partitions {
+        let broker = cluster
+            .brokers
+            .iter()
+            .find(|broker| Some(broker.broker_id) == partition.leader)
+            .context("a partition without a leader")?;
+        let owner = broker.core_addresses.get(usize::from(partition.core.0));
+        let owner = owner
+            .cloned()
+            .flatten()
+            .unwrap_or_else(|| broker.address.clone());
+        lanes.push(native::lane(owner.parse()?, partition.partition, workload)?);
+    }
+    Ok(lanes)
+}
