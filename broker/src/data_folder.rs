@@ -27,10 +27,13 @@ use tackboard_schema::{
     },
 };
 
-use crate::{disk::paths::DataPaths, random::random_id};
+use crate::{config::MissingLedger, disk::paths::DataPaths, random::random_id};
 
 /// Largest ledger file that is read, bytes.
 pub const LEDGER_BYTES_MAX: u64 = 1 << 30;
+
+/// Entries that belong to no log and are named when they are reported.
+pub const STRANGERS_NAMED_MAX: usize = 10;
 
 /// Why the data folder can't be used. Nothing was started.
 #[derive(Debug, thiserror::Error)]
@@ -66,6 +69,17 @@ pub enum FolderError {
         /// Which file, and what is wrong.
         what: String,
     },
+    /// Nothing tells how far logs in it were durable.
+    #[error(
+        "data folder {path}: {what}, and with it the proof of how far its logs were durable: damage cannot be told from a torn end; \
+         restore the file from a copy, or, after copying the folder, accept what can be read with --set storage.missing_ledger=scan"
+    )]
+    Unproven {
+        /// The folder.
+        path: String,
+        /// Which ledger, and what is wrong with it.
+        what: String,
+    },
     /// It belongs to another broker.
     #[error(
         "data folder {path} belongs to broker {owner}, this one is configured as broker.id = {configured}"
@@ -90,11 +104,31 @@ pub struct Folder {
     superblock: Superblock,
     /// Of the machine as it runs now.
     boot_id: [u8; 16],
-    /// How the last process ended.
+    /// How the last process ended, or that its ledgers are lost and scanning was allowed.
     pub restart: RestartClass,
+    /// The last process stopped in order.
+    pub was_clean: bool,
     /// What its ledgers prove.
     pub ledger: LedgerImage,
     old_ledgers: Vec<std::path::PathBuf>,
+}
+
+/// What lies among the logs without belonging to one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Strangers {
+    /// How many entries.
+    pub count: u64,
+    /// Names of the first [`STRANGERS_NAMED_MAX`] that were met.
+    pub names: Vec<String>,
+}
+
+impl Strangers {
+    fn add(&mut self, name: String) {
+        self.count += 1;
+        if self.names.len() < STRANGERS_NAMED_MAX {
+            self.names.push(name);
+        }
+    }
 }
 
 fn fault<'a>(action: &'static str, path: &'a Path) -> impl Fn(io::Error) -> FolderError + 'a {
@@ -110,7 +144,11 @@ impl Folder {
     ///
     /// # Errors
     /// See [`FolderError`].
-    pub fn open(root: &Path, broker: BrokerId) -> Result<Folder, FolderError> {
+    pub fn open(
+        root: &Path,
+        broker: BrokerId,
+        missing_ledger: MissingLedger,
+    ) -> Result<Folder, FolderError> {
         std::fs::create_dir_all(root).map_err(fault("create", root))?;
         // glommio opens by directory descriptor and has none for the current one.
         let root = &std::path::absolute(root).map_err(fault("find", root))?;
@@ -139,19 +177,37 @@ impl Folder {
             }
             None => (fresh(&paths, broker, boot_id)?, RestartClass::Clean),
         };
-        let (ledger, old_ledgers) = read_ledgers(&paths)?;
-        if superblock.broker_epoch > 0 && old_ledgers.is_empty() {
-            tracing::warn!(
-                path = %paths.ledgers().display(),
-                "the ledgers of the last run are missing: damage at the end of a log cannot be told from a torn tail"
-            );
-        }
+        let was_clean = restart == RestartClass::Clean;
+        let Ledgers {
+            image: ledger,
+            files: old_ledgers,
+            lost,
+        } = read_ledgers(&paths, &superblock)?;
+        let restart = match (lost.is_empty(), missing_ledger) {
+            (true, _) => restart,
+            (false, MissingLedger::Refuse) => {
+                return Err(FolderError::Unproven {
+                    path: root.display().to_string(),
+                    what: lost.join("; "),
+                });
+            }
+            (false, MissingLedger::Scan) => {
+                for what in &lost {
+                    tracing::error!(
+                        what,
+                        "storage.missing_ledger = \"scan\": what holds of the logs is kept, how far they were durable is not known"
+                    );
+                }
+                RestartClass::DirReplaced
+            }
+        };
         Ok(Folder {
             paths,
             lock: Some(lock),
             superblock,
             boot_id,
             restart,
+            was_clean,
             ledger,
             old_ledgers,
         })
@@ -167,12 +223,14 @@ impl Folder {
         std::mem::forget(self.lock.take());
     }
 
-    /// Moves the logs of deleted topics out of the way that a crash, or a stop, had left in place.
+    /// Moves the logs of deleted topics out of the way that a crash, or a stop, had left in place. Returns what is among the
+    /// logs and belongs to none that the metadata knows; that is left alone.
     ///
     /// # Errors
     /// What the system said.
-    pub fn discard_tombstoned(&self, image: &Image) -> Result<(), FolderError> {
+    pub fn discard_tombstoned(&self, image: &Image) -> Result<Strangers, FolderError> {
         let logs = self.paths.logs();
+        let mut strangers = Strangers::default();
         for entry in std::fs::read_dir(&logs).map_err(fault("list", &logs))? {
             let path = entry.map_err(fault("list", &logs))?.path();
             let name = path
@@ -181,15 +239,19 @@ impl Folder {
                 .to_string_lossy()
                 .into_owned();
             let partition = name.parse::<TopicPartition>();
-            if partition.is_ok_and(|partition| image.tombstone(partition.topic).is_some()) {
-                std::fs::rename(&path, self.paths.trash().join(&name))
-                    .map_err(fault("discard", &path))?;
+            match partition {
+                Ok(partition) if image.tombstone(partition.topic).is_some() => {
+                    std::fs::rename(&path, self.paths.trash().join(&name))
+                        .map_err(fault("discard", &path))?;
+                }
+                Ok(partition) if image.partition(partition).is_some() => {}
+                _ => strangers.add(name),
             }
         }
         // Thousands of folders take their time, and nobody waits for them.
         let trash = self.paths.trash();
         std::thread::spawn(move || empty(&trash));
-        Ok(())
+        Ok(strangers)
     }
 
     /// Tells this folder from every other.
@@ -214,13 +276,15 @@ impl Folder {
         self.write_superblock(false)
     }
 
-    /// Puts on the medium that every log was recovered in this boot of the machine, and removes the ledgers of earlier
-    /// runs: those of this run are on the medium.
+    /// Puts on the medium that every log was recovered in this boot of the machine and that the ledgers of this run, one
+    /// a core, are there and count; removes those of earlier runs.
     ///
     /// # Errors
     /// What the system said.
-    pub fn recovered(&mut self) -> Result<(), FolderError> {
+    pub fn recovered(&mut self, cores: usize) -> Result<(), FolderError> {
         self.superblock.boot_id = self.boot_id;
+        self.superblock.ledger_epoch = self.superblock.broker_epoch;
+        self.superblock.ledger_count = cores as u16;
         self.write_superblock(false)?;
         for path in self.old_ledgers.drain(..) {
             std::fs::remove_file(&path).map_err(fault("remove", &path))?;
@@ -324,14 +388,58 @@ fn fresh(
         broker_id: broker,
         is_clean: true,
         broker_epoch: 0,
+        ledger_epoch: 0,
+        ledger_count: 0,
     })
 }
 
-type Ledgers = (LedgerImage, Vec<std::path::PathBuf>);
+/// What is in the folder of ledgers.
+struct Ledgers {
+    image: LedgerImage,
+    files: Vec<std::path::PathBuf>,
+    /// What should be there and cannot be used, for people.
+    lost: Vec<String>,
+}
 
-fn read_ledgers(paths: &DataPaths) -> Result<Ledgers, FolderError> {
+/// Reads all ledgers, whichever runs they are of. Those that count by the superblock must be there.
+fn read_ledgers(paths: &DataPaths, superblock: &Superblock) -> Result<Ledgers, FolderError> {
+    let (mut pairs, files) = read_ledger_files(paths)?;
+    let mut lost = Vec::new();
+    let image = loop {
+        let read: Vec<LedgerFiles<'_>> = (pairs.values())
+            .map(|[a, b]| LedgerFiles { a, b })
+            .collect();
+        match replay(&read) {
+            Ok(image) => break image,
+            Err(error) => {
+                let name = pairs.keys().nth(error.ledger).cloned().unwrap_or_default();
+                lost.push(format!("ledger {name} cannot be read: {}", error.error));
+                pairs.remove(&name);
+            }
+        }
+    };
+    let counts = |name: &String| {
+        let place = pairs.keys().position(|known| known == name);
+        place.is_some_and(|place| image.current[place].is_some())
+    };
+    let expected = (0..usize::from(superblock.ledger_count))
+        .map(|core| DataPaths::ledger_name(superblock.ledger_epoch, core));
+    for name in expected {
+        if !counts(&name) && !lost.iter().any(|what| what.contains(&name)) {
+            lost.push(format!("ledger {name} is missing"));
+        }
+    }
+    Ok(Ledgers { image, files, lost })
+}
+
+/// By name without the copy's letter, the bytes of both copies.
+type LedgerPairs = std::collections::BTreeMap<String, [Vec<u8>; 2]>;
+
+fn read_ledger_files(
+    paths: &DataPaths,
+) -> Result<(LedgerPairs, Vec<std::path::PathBuf>), FolderError> {
     let folder = paths.ledgers();
-    let mut names = std::collections::BTreeMap::<String, [Vec<u8>; 2]>::new();
+    let mut pairs = LedgerPairs::new();
     let mut files = Vec::new();
     for entry in std::fs::read_dir(&folder).map_err(fault("list", &folder))? {
         let path = entry.map_err(fault("list", &folder))?.path();
@@ -356,19 +464,11 @@ fn read_ledgers(paths: &DataPaths) -> Result<Ledgers, FolderError> {
                 ),
             });
         }
-        names.entry(stem.to_owned()).or_default()[copy] =
+        pairs.entry(stem.to_owned()).or_default()[copy] =
             std::fs::read(&path).map_err(fault("read", &path))?;
         files.push(path);
     }
-    let pairs: Vec<LedgerFiles<'_>> = names.values().map(|[a, b]| LedgerFiles { a, b }).collect();
-    let image = replay(&pairs).map_err(|error| {
-        let name = names.keys().nth(error.ledger).cloned().unwrap_or_default();
-        FolderError::Unreadable {
-            path: paths.root().display().to_string(),
-            what: format!("ledger {name} cannot be read: {}", error.error),
-        }
-    })?;
-    Ok((image, files))
+    Ok((pairs, files))
 }
 
 /// Removes what an earlier run left in the trash. A failure costs space, nothing else.

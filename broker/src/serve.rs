@@ -75,6 +75,24 @@ pub fn run(arguments: &ServeArguments, signals: Signals) -> Result<ExitCode, Fai
             None,
         );
     }
+    let strangers = &handle.strangers;
+    if strangers.count > 0 {
+        warn(
+            &format!(
+                "{} among the logs of the data folder belong to no topic and are left alone: {}{}",
+                counted(strangers.count, "entry", "entries"),
+                strangers.names.join(", "),
+                if strangers.names.len() as u64 == strangers.count {
+                    ""
+                } else {
+                    ", …"
+                }
+            ),
+            Some(
+                "if they were served before, metadata is missing: restore meta/ from a copy; else move them away",
+            ),
+        );
+    }
     say(&after_start(&handle, started_at.elapsed()));
     watch(&handle, stop);
     let why = stopped
@@ -303,14 +321,7 @@ fn recovery(handle: &Handle) -> String {
         RestartClass::Clean => "clean shutdown",
         RestartClass::ProcessCrash => "after a crash of the process",
         RestartClass::HostCrash => "after a crash of the machine",
-        RestartClass::DirReplaced => "the ledger does not vouch for this folder",
-    };
-    let counted = |count: u64, what: &str| {
-        format!(
-            "{} {what}{}",
-            separated(count),
-            if count == 1 { "" } else { "s" }
-        )
+        RestartClass::DirReplaced => "ledgers are lost",
     };
     let recovered = &handle.recovered;
     let scanned = match recovered.scanned_bytes {
@@ -319,16 +330,33 @@ fn recovery(handle: &Handle) -> String {
     };
     let mut text = format!(
         "{before}, {}, {}, {scanned}",
-        counted(topics, "topic"),
-        counted(recovered.logs, "partition")
+        counted(topics, "topic", "topics"),
+        counted(recovered.logs, "partition", "partitions")
     );
     if recovered.torn_tails > 0 {
-        let _ = write!(text, ", {} cut", counted(recovered.torn_tails, "torn tail"));
+        let _ = write!(
+            text,
+            ", {} cut",
+            counted(recovered.torn_tails, "torn tail", "torn tails")
+        );
     }
     if recovered.damaged > 0 {
-        let _ = write!(text, ", {}", counted(recovered.damaged, "damaged range"));
+        let damaged = counted(recovered.damaged, "damaged range", "damaged ranges");
+        let _ = write!(text, ", {damaged}");
+    }
+    if recovered.unproven > 0 {
+        let unproven = counted(recovered.unproven, "partition", "partitions");
+        let _ = write!(text, ", {unproven} without proof");
     }
     text
+}
+
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!(
+        "{} {}",
+        separated(count),
+        if count == 1 { one } else { many }
+    )
 }
 
 fn warn(text: &str, remedy: Option<&str>) {

@@ -6,6 +6,7 @@ mod support;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -329,6 +330,78 @@ fn http_answers_while_the_broker_serves() {
         answer.contains("200 OK") && answer.ends_with("ready\n"),
         "{answer}"
     );
+}
+
+/// Where the only partition of the only topic lies.
+fn only_log(data: &Path) -> std::path::PathBuf {
+    let mut logs = std::fs::read_dir(data.join("p")).expect("logs");
+    logs.next().expect("one").expect("listed").path()
+}
+
+#[test]
+fn lost_ledgers_end_the_start_unless_that_is_accepted() {
+    for stop in [libc::SIGTERM, libc::SIGKILL] {
+        let data = folder();
+        let mut broker = Broker::start(data.path());
+        broker.ok("topic create t", "");
+        broker.ok("produce t", "kept\n");
+        broker.signal(stop);
+        broker.child.wait().expect("ends");
+        for entry in std::fs::read_dir(data.path().join("ledger")).expect("ledgers") {
+            let path = entry.expect("listed").path();
+            // Gone, or there and empty: neither proves anything.
+            match stop {
+                libc::SIGTERM => std::fs::remove_file(path).expect("removed"),
+                _ => std::fs::write(path, "").expect("emptied"),
+            }
+        }
+        let refused = serve(data.path(), &[]).output().expect("runs");
+        assert_eq!(refused.status.code(), Some(1));
+        let stderr = text(&refused.stderr);
+        for part in ["is missing", "--set storage.missing_ledger=scan"] {
+            assert!(stderr.contains(part), "{part} is missing in {stderr}");
+        }
+        // Refusing changed nothing.
+        assert!(
+            !serve(data.path(), &[])
+                .output()
+                .expect("runs")
+                .status
+                .success()
+        );
+
+        let accepted = serve(data.path(), &["--set", "storage.missing_ledger=scan"]);
+        let mut broker = Broker::spawn(accepted);
+        let greeting = &broker.greeting;
+        assert!(greeting.contains("ledgers are lost"), "{greeting}");
+        assert!(greeting.contains("1 partition without proof"), "{greeting}");
+        assert_eq!(broker.ok("consume t", ""), "kept\n");
+        broker.signal(libc::SIGKILL);
+        broker.child.wait().expect("ends");
+        // From here on there is proof again.
+        let broker = Broker::start(data.path());
+        assert_eq!(broker.ok("consume t", ""), "kept\n");
+    }
+}
+
+#[test]
+fn a_log_of_no_topic_is_reported_and_left_alone() {
+    let data = folder();
+    let mut broker = Broker::start(data.path());
+    broker.ok("topic create t", "");
+    broker.signal(libc::SIGTERM);
+    broker.child.wait().expect("ends");
+    let orphan = data.path().join("p").join(format!("{}-0", "5a".repeat(16)));
+    std::fs::rename(only_log(data.path()), &orphan).expect("renamed");
+    let log = data.path().join("stderr");
+    let stderr = std::fs::File::create(&log).expect("a file");
+    let mut broker = Broker::spawn_logging(serve(data.path(), &[]), stderr.into());
+    broker.signal(libc::SIGTERM);
+    broker.child.wait().expect("ends");
+    let said = std::fs::read_to_string(&log).expect("text");
+    assert!(said.contains("1 entry among the logs"), "{said}");
+    assert!(said.contains(&"5a".repeat(16)), "{said}");
+    assert!(orphan.is_dir());
 }
 
 /// A port that was free a moment ago.

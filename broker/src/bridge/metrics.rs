@@ -220,6 +220,9 @@ core_metrics! {
     partitions_fenced: Gauge,
         "Partitions that refuse appends after a disk error.",
         "Above 0 someone must act: the log names them and tells why. The third one of a core stops the broker.";
+    partitions_unproven: Gauge,
+        "Partitions that this run recovered without a ledger to prove how far they were durable (`storage.missing_ledger`).",
+        "Above 0: compare them with a copy or with what consumers saw; the next start is proven again.";
     log_bytes: Gauge,
         "Bytes of all log segments of this core's partitions.",
         "Compare with the free space; lower `log.retention.ms` or add a disk before the reserve is reached.";

@@ -49,6 +49,8 @@ pub struct Config {
     pub retention_bytes: Option<u64>,
     /// What to do where the file system refuses direct I/O.
     pub direct_io: DirectIo,
+    /// What to do where the ledgers are gone.
+    pub missing_ledger: MissingLedger,
     /// Below this much free space produce requests are refused.
     pub reserve_bytes: u64,
     /// Largest record batch.
@@ -84,6 +86,15 @@ pub enum DirectIo {
     Require,
     /// Go on with buffered I/O and say so.
     Prefer,
+}
+
+/// What to do when nothing tells what was durable of the logs in the data folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissingLedger {
+    /// Refuse to start.
+    Refuse,
+    /// Keep what holds, cut off what does not, and say so.
+    Scan,
 }
 
 /// The log of what the broker does, on stderr.

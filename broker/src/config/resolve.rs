@@ -13,7 +13,7 @@ use tackboard_schema::{Acks, BrokerId, Durability};
 use super::fault::{Fault, Origin};
 use super::host::Host;
 use super::load::Entries;
-use super::model::{Config, DirectIo, LogFormat, Logging, MemoryBudget};
+use super::model::{Config, DirectIo, LogFormat, Logging, MemoryBudget, MissingLedger};
 use super::open_files;
 use super::quantity::show_size;
 use super::value::Value;
@@ -106,6 +106,10 @@ impl Reader<'_> {
             direct_io: match self.word("storage.direct_io") {
                 "prefer" => DirectIo::Prefer,
                 _ => DirectIo::Require,
+            },
+            missing_ledger: match self.word("storage.missing_ledger") {
+                "scan" => MissingLedger::Scan,
+                _ => MissingLedger::Refuse,
             },
             reserve_bytes: self
                 .size("storage.reserve_bytes")

@@ -317,6 +317,13 @@ const LOGS: &[Setting] = &[
         "\"require\": the broker starts only where the file system takes direct I/O. \"prefer\": elsewhere, as on some overlay and network file systems, it goes on with buffered I/O and says so at the start, in `tackboard check` and in the metric tackboard_storage_info. Durability levels keep their meaning; it is slower. On tmpfs and ramfs nothing survives a restart of the machine.",
     ),
     setting(
+        "storage.missing_ledger",
+        Kind::Choice(&["refuse", "scan"]),
+        "\"refuse\"",
+        None,
+        "What to do when ledgers of the data folder are gone or cannot be read, so that nothing tells how far its logs were durable. \"refuse\": do not start. \"scan\": every batch that holds is kept; from the first one that does not hold a log is cut off, though it may have been acknowledged, and each such log is named. For one start, after a copy of the folder was made.",
+    ),
+    setting(
         "storage.reserve_bytes",
         Kind::Size {
             min: 0,

@@ -40,8 +40,13 @@ impl DataPaths {
 
     /// One copy of a core's ledger, named by the broker epoch that writes it.
     pub fn ledger(&self, generation: u64, core: usize, copy: char) -> PathBuf {
-        self.ledgers()
-            .join(format!("{generation:016}-{core}.{copy}"))
+        let name = Self::ledger_name(generation, core);
+        self.ledgers().join(format!("{name}.{copy}"))
+    }
+
+    /// The name of a core's ledger, without its copy's letter.
+    pub fn ledger_name(generation: u64, core: usize) -> String {
+        format!("{generation:016}-{core}")
     }
 
     /// Folder of the metadata log.

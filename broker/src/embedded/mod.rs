@@ -26,7 +26,7 @@ use crate::{
     check::StorageVerdict,
     config::Config,
     control::{self, ControlError, ControlHandle},
-    data_folder::{Folder, FolderError},
+    data_folder::{Folder, FolderError, Strangers},
     shard::run::Recovered,
 };
 
@@ -81,6 +81,8 @@ pub struct Handle {
     pub recovered: Recovered,
     /// Partitions that are not served as they should be.
     pub faults: Vec<PartitionFault>,
+    /// What lies among the logs and belongs to none.
+    pub strangers: Strangers,
     /// The metadata at the start.
     pub image: Arc<Image>,
 }

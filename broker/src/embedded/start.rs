@@ -2,10 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use tackboard_logic::{
-    log::recovery::RestartClass,
-    metadata::{ClusterId, Endpoint},
-};
+use tackboard_logic::metadata::{ClusterId, Endpoint};
 use tackboard_runtime::{InboxSender, Observer, Watchdog, inbox};
 
 use super::{
@@ -54,7 +51,7 @@ pub fn start_then(config: Config, ready: impl FnOnce()) -> Result<Handle, StartE
     let core_addresses: Vec<_> = sockets.cores.iter().map(|(_, address)| *address).collect();
     let control = control::start(ControlConfig {
         cluster_id: ClusterId(folder.cluster_id()),
-        was_clean: folder.restart == RestartClass::Clean,
+        was_clean: folder.was_clean,
         cores: control_senders.into_iter().map(core_sender).collect(),
         inbox: control_inbox,
         http: sockets.http,
@@ -73,7 +70,15 @@ pub fn start_then(config: Config, ready: impl FnOnce()) -> Result<Handle, StartE
         tracing::warn!(%skipped, "a metadata snapshot could not be read; the one before it and the log were used");
     }
     let image = control.first_image.clone();
-    folder.discard_tombstoned(&image)?;
+    let strangers = folder.discard_tombstoned(&image)?;
+    if strangers.count > 0 {
+        tracing::error!(
+            folder = %folder.paths.logs().display(),
+            count = strangers.count,
+            first = strangers.names.join(", "),
+            "what lies among the logs and belongs to no topic is left alone and not served; if it was served before, metadata is missing"
+        );
+    }
     let started = StartedCores::start(StartCores {
         config: &config,
         folder: &folder,
@@ -99,6 +104,7 @@ pub fn start_then(config: Config, ready: impl FnOnce()) -> Result<Handle, StartE
         core_addresses,
         recovered: Recovered::default(),
         faults: Vec::new(),
+        strangers,
         image,
     };
     let handle = serve(handle, started?)?;
@@ -116,7 +122,7 @@ fn serve(mut handle: Handle, started: StartedCores) -> Result<Handle, StartError
         handle.recovered.add(&recovered);
         handle.faults.extend(faults);
     }
-    handle.folder.recovered()?;
+    handle.folder.recovered(handle.cores.len())?;
     for _ in &handle.cores {
         let _ = started.go.send(());
     }
@@ -147,7 +153,7 @@ fn storage(config: &Config) -> Result<StorageVerdict, StartError> {
 /// folder's name; one that must be made is made once all ports are ours, so that a start without them leaves nothing
 /// behind.
 fn reserve_all(config: &Config) -> Result<(Folder, Sockets), StartError> {
-    let open = || Folder::open(&config.data_dir, config.broker_id);
+    let open = || Folder::open(&config.data_dir, config.broker_id, config.missing_ledger);
     if config.data_dir.exists() {
         let folder = open()?;
         Ok((folder, bind(config)?))

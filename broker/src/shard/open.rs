@@ -8,7 +8,7 @@ use tackboard_logic::{
     metadata::{Image, Topic},
     shard::interface::{Input, OpenLog},
 };
-use tackboard_schema::{LeaderEpoch, TopicPartition};
+use tackboard_schema::{LeaderEpoch, Offset, TopicPartition};
 
 use super::{Shard, run::Recovered, state::OpenedLog, topics::log_config};
 use crate::{
@@ -90,6 +90,7 @@ impl Shard {
             restart,
             ledger: ledger.logs.get(&partition),
         };
+        let is_known = known.ledger.is_some();
         let folder = self.paths.log(partition);
         let (files, recovered) = recover(folder, partition, known, &config, self.access).await.map_err(|fault| {
             tracing::error!(%partition, topic = %topic.name, %fault, "the partition could not be opened");
@@ -99,14 +100,33 @@ impl Shard {
                 reason: format!("{}-{}: {fault}", topic.name, partition.partition),
             }
         })?;
+        // An empty log has nothing that needs proof, as that of a new topic.
+        let unproven = restart == RestartClass::DirReplaced
+            && !is_known
+            && recovered.log_end_offset > Offset(0);
         let report = Recovered {
             logs: 1,
             scanned_bytes: recovered.scanned_bytes,
             torn_tails: u64::from(recovered.torn_tail_at.is_some()),
             damaged: recovered.damaged.len() as u64,
+            unproven: u64::from(unproven),
         };
-        if let Some(at) = recovered.torn_tail_at {
-            tracing::info!(%partition, topic = %topic.name, offset = at.0, "cut a torn tail that was never acknowledged");
+        if unproven {
+            self.metrics().partitions_unproven.add(1);
+            tracing::error!(
+                %partition, topic = %topic.name,
+                from = recovered.log_start_offset.0, to = recovered.log_end_offset.0,
+                "recovered without its ledger: what holds is kept; how far it had been durable is not known"
+            );
+        }
+        match recovered.torn_tail_at {
+            Some(at) if unproven => {
+                tracing::error!(%partition, topic = %topic.name, offset = at.0, "cut what did not hold; without a ledger it is not known whether it had been acknowledged");
+            }
+            Some(at) => {
+                tracing::info!(%partition, topic = %topic.name, offset = at.0, "cut a torn tail that was never acknowledged");
+            }
+            None => {}
         }
         for range in &recovered.damaged {
             tracing::error!(

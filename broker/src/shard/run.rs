@@ -111,6 +111,8 @@ pub struct Recovered {
     pub torn_tails: u64,
     /// Damaged ranges that were found.
     pub damaged: u64,
+    /// Logs of which nothing told how far they were durable.
+    pub unproven: u64,
 }
 
 impl Recovered {
@@ -120,6 +122,7 @@ impl Recovered {
         self.scanned_bytes += other.scanned_bytes;
         self.torn_tails += other.torn_tails;
         self.damaged += other.damaged;
+        self.unproven += other.unproven;
     }
 }
 

@@ -14,7 +14,9 @@
 //! | 76 | u8 | 1: the last run ended cleanly; 0: it did not, or still goes on |
 //! | 77 | 3 bytes | zero |
 //! | 80 | u64 | broker epoch: counts the runs on this folder |
-//! | 88 | … | zero |
+//! | 88 | u64 | broker epoch of the run whose ledgers prove what is durable; counts only with the next field |
+//! | 96 | u16 | how many ledgers that run has, one a core; 0: no run has recovered its logs yet |
+//! | 98 | … | zero |
 //!
 //! Invariants:
 //! 1. An unreadable copy is never taken for an absent one: a folder with one is not fresh.
@@ -46,6 +48,10 @@ pub struct Superblock {
     pub is_clean: bool,
     /// Counts the runs on this folder.
     pub broker_epoch: u64,
+    /// The run whose ledgers prove what is durable.
+    pub ledger_epoch: u64,
+    /// How many ledgers it has, one a core; 0: no run has recovered its logs yet.
+    pub ledger_count: u16,
 }
 
 impl Superblock {
@@ -69,6 +75,8 @@ impl Superblock {
         put(&self.broker_id.0.to_le_bytes());
         put(&[u8::from(self.is_clean), 0, 0, 0]);
         put(&self.broker_epoch.to_le_bytes());
+        put(&self.ledger_epoch.to_le_bytes());
+        put(&self.ledger_count.to_le_bytes());
         seal(&mut bytes, LETTERS, VERSION);
         bytes
     }
@@ -103,6 +111,8 @@ impl Superblock {
                 }
             },
             broker_epoch: cursor.u64_le("broker epoch of a superblock")?,
+            ledger_epoch: cursor.u64_le("ledger epoch of a superblock")?,
+            ledger_count: cursor.u16_le("ledger count of a superblock")?,
         };
         Ok(superblock)
     }
@@ -149,6 +159,8 @@ mod tests {
             broker_id: BrokerId(4),
             is_clean: true,
             broker_epoch: 5,
+            ledger_epoch: 4,
+            ledger_count: 2,
         }
     }
 

@@ -124,6 +124,8 @@ fn superblock(sequence: u64) -> Superblock {
         broker_id: BrokerId(1),
         is_clean: sequence % 2 == 1,
         broker_epoch: 9,
+        ledger_epoch: 8,
+        ledger_count: 4,
     }
 }
 
