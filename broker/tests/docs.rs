@@ -1,7 +1,7 @@
 //! Paths and links in the documents lead somewhere.
 //!
 //! Documents drift when code moves. What can be held against the repository is: every link between pages and every
-//! heading that a link names, every path in `docs/ARCHITECTURE.md`, the places of its table of layers, and the list of
+//! heading that a link names, every path from the root of the repository, the places of its table of layers, and the list of
 //! decisions.
 
 use std::{
@@ -10,9 +10,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Words in backticks that begin with one of these are paths from the root of the repository.
+/// Words in backticks and in code that begin with one of these are paths from the root of the repository.
 const TOP_FOLDERS: &[&str] = &[
-    "schema/", "broker/", "client/", "loadgen/", "perf/", "config/", "docs/",
+    ".ci/", "schema/", "broker/", "client/", "loadgen/", "perf/", "config/", "docs/",
 ];
 
 #[test]
@@ -30,26 +30,55 @@ fn every_link_leads_somewhere() {
 }
 
 #[test]
-fn every_path_of_the_architecture_page_exists() {
-    let page = root().join("docs/ARCHITECTURE.md");
-    let text = fs::read_to_string(&page).expect("the page is there");
-    let mut found = 0;
+fn every_path_of_the_repository_that_a_page_names_exists() {
+    let mut found = BTreeMap::new();
     let mut broken = Vec::new();
-    for (line, word) in words_in_backticks(&text) {
-        if !TOP_FOLDERS.iter().any(|folder| word.starts_with(folder)) {
-            continue;
-        }
-        for path in spread(word) {
-            found += 1;
-            if !root().join(&path).exists() {
-                broken.push(format!(
-                    "docs/ARCHITECTURE.md:{line}: {path} does not exist"
-                ));
+    for (page, text) in &pages() {
+        let count: &mut usize = found.entry(shown(page)).or_default();
+        for (line, word) in words_in_backticks(text)
+            .into_iter()
+            .chain(words_in_code(text))
+        {
+            for path in paths_of(word) {
+                *count += 1;
+                if !root().join(&path).exists() {
+                    broken.push(format!("{}:{line}: {path} does not exist", shown(page)));
+                }
             }
         }
     }
-    assert!(found > 50, "only {found} paths were found on the page");
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+    for (page, least) in [
+        ("docs/ARCHITECTURE.md", 50),
+        ("docs/testing.md", 15),
+        ("README.md", 3),
+    ] {
+        assert!(
+            found[page] >= least,
+            "only {} paths were found on {page}",
+            found[page]
+        );
+    }
+}
+
+/// The paths from the root of the repository that a word names; `a/{b,c}` names two. What stands for any of several
+/// (`perf/results/…`, `config/NAME`) is none.
+fn paths_of(word: &str) -> Vec<String> {
+    let word = word.split_whitespace().next().unwrap_or_default();
+    let word = word.trim_end_matches([',', ';', ':', '.']);
+    let is_one = |word: &str| {
+        let is_place_holder = |part: &str| {
+            part.contains(['…', '*', '<', '$'])
+                || part.len() > 1 && part.chars().all(char::is_uppercase)
+        };
+        TOP_FOLDERS.iter().any(|folder| word.starts_with(folder))
+            && !word.split('/').any(is_place_holder)
+    };
+    if is_one(word) {
+        spread(word)
+    } else {
+        Vec::new()
+    }
 }
 
 #[test]
@@ -95,6 +124,8 @@ fn headings_become_anchors_as_on_github() {
         "non-obvious-what-has-bitten-us"
     );
     assert_eq!(spread("a/{b,c}/d"), ["a/b/d", "a/c/d"]);
+    assert_eq!(paths_of("docs/{a,b}.md,"), ["docs/a.md", "docs/b.md"]);
+    assert!(paths_of("perf/results/…").is_empty() && paths_of("other/docs/a.md").is_empty());
 }
 
 fn root() -> &'static Path {
@@ -112,7 +143,15 @@ fn shown(page: &Path) -> String {
 fn pages() -> BTreeMap<PathBuf, String> {
     let mut pages = BTreeMap::new();
     let mut folders = vec![root().join("docs")];
-    let mut files = vec![root().join("README.md"), root().join("perf/data/README.md")];
+    let mut files = Vec::new();
+    for page in [
+        "README.md",
+        "perf/data/README.md",
+        "perf/results/README.md",
+        "schema/tests/golden/README.md",
+    ] {
+        files.push(root().join(page));
+    }
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).expect("a folder").flatten() {
             let path = entry.path();
@@ -195,6 +234,19 @@ fn words_in_backticks(text: &str) -> Vec<(usize, &str)> {
             let odd = text.split('`').enumerate().filter(|(at, _)| at % 2 == 1);
             odd.map(move |(_, word)| (line, word))
         })
+        .collect()
+}
+
+/// Words of code blocks, as commands have them.
+fn words_in_code(text: &str) -> Vec<(usize, &str)> {
+    let prose: Vec<usize> = lines_of_prose(text).map(|(line, _)| line).collect();
+    let lines = text
+        .lines()
+        .enumerate()
+        .map(|(index, text)| (index + 1, text));
+    lines
+        .filter(|(line, _)| prose.binary_search(line).is_err())
+        .flat_map(|(line, text)| text.split_whitespace().map(move |word| (line, word)))
         .collect()
 }
 

@@ -368,7 +368,7 @@ const TOPICS: &[Setting] = &[
         },
         "1",
         Some("min.insync.replicas"),
-        "With acks \"all\": fewer replicas in sync than this refuse the request.",
+        "With acks \"all\": fewer replicas in sync than this refuse the request. It may not exceed the replicas that there can be: with one broker it is 1, which changes nothing.",
     ),
     setting(
         "message.max.bytes",
