@@ -404,7 +404,7 @@ const LIMITS: &[Setting] = &[
         },
         "\"auto\"",
         Some("max.connections"),
-        "Native connections of one core. A connection beyond it is closed at once. Each needs two open files. `auto`: 10,000, or what the limit on open files (`ulimit -Hn`) leaves beside the partitions, but not less than 256; `tackboard check` compares.",
+        "Native connections of one core. A connection beyond it is closed at once. Each needs two open files and, beside memory.total, a read buffer of 4 KiB that grows to 256 KiB while its client is busy. `auto`: 10,000, or what the limit on open files (`ulimit -Hn`) leaves beside the partitions, but not less than 256; `tackboard check` compares.",
     ),
     setting(
         "native.requests_in_flight_max",

@@ -3,7 +3,10 @@
 use std::{io::IoSlice, rc::Rc};
 
 use glommio::net::TcpStream;
-use tackboard_logic::request::account::AccountLimits;
+use tackboard_logic::request::{
+    account::AccountLimits,
+    read_buffer::{READ_BUFFER_BYTES_MAX, READ_BUFFER_BYTES_MIN, ReadBuffer},
+};
 use tackboard_runtime::net::{Reader, Writer, split};
 use tackboard_schema::frame::{self, ApiKey, Parsed};
 
@@ -13,8 +16,6 @@ use super::{
 };
 use crate::shard::{ReadBytes, Shard};
 
-/// Read at a time. A buffer smaller than what a client keeps in flight costs a fifth of the rate.
-pub const READ_BUFFER_BYTES: usize = 256 << 10;
 /// Frames handed over between two chances for other tasks.
 pub const FRAMES_PER_TURN_MAX: usize = 256;
 
@@ -75,7 +76,8 @@ async fn read_loop(
     connection: &Rc<Connection>,
     reader: &mut Reader,
 ) -> Result<(), End> {
-    let mut buffer = vec![0; READ_BUFFER_BYTES];
+    let mut buffer = vec![0; READ_BUFFER_BYTES_MIN];
+    let mut sizing = ReadBuffer::default();
     let mut filled = 0;
     let mut held = ReadBytes::default();
     loop {
@@ -96,15 +98,14 @@ async fn read_loop(
                 Next::MoreBytes(needed) => {
                     buffer.copy_within(taken..filled, 0);
                     filled -= taken;
-                    // One frame may need more than the usual buffer; `needed` is bounded by `frame_bytes_max`. The buffer
-                    // grows with what has arrived, since a prefix alone costs its sender nothing.
-                    let grown = needed.min(2 * filled).max(READ_BUFFER_BYTES);
-                    let extra = grown - READ_BUFFER_BYTES;
+                    // `needed` is bounded by `frame_bytes_max`.
+                    let length = sizing.length(buffer.len(), filled, needed);
+                    let extra = length.saturating_sub(READ_BUFFER_BYTES_MAX);
                     if !shard.hold_read_bytes(&mut held, extra) {
                         return Err(End::OverBudget { needed });
                     }
-                    buffer.resize(grown, 0);
-                    buffer.shrink_to(grown);
+                    buffer.resize(length, 0);
+                    buffer.shrink_to(length);
                     break;
                 }
             }
@@ -114,6 +115,7 @@ async fn read_loop(
             return Ok(());
         }
         filled += got;
+        sizing.note(got);
         shard.socket_received(got);
     }
 }

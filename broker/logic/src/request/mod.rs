@@ -3,7 +3,7 @@
 //! - [`acks`], [`parked`]: appends and fetches that wait, on the core that owns the log.
 //! - [`by_core`], [`gather`], [`fetch`], [`produce`]: requests that several cores answer together, on the core whose
 //!   connection they came from.
-//! - [`calls`], [`account`]: what a core may ask of the others, and a connection of its core.
+//! - [`calls`], [`account`], [`read_buffer`]: what a core may ask of the others, and a connection of its core.
 //! - [`lookup`], [`producer_ids`]: what takes several steps to answer.
 
 pub mod account;
@@ -16,3 +16,4 @@ pub mod lookup;
 pub mod parked;
 pub mod produce;
 pub mod producer_ids;
+pub mod read_buffer;
