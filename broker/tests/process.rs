@@ -404,6 +404,29 @@ fn a_log_of_no_topic_is_reported_and_left_alone() {
     assert!(orphan.is_dir());
 }
 
+#[test]
+fn a_foreign_file_among_the_segments_is_set_aside_and_named() {
+    for stop in [libc::SIGTERM, libc::SIGKILL] {
+        let data = folder();
+        let mut broker = Broker::start(data.path());
+        broker.ok("topic create t", "");
+        let lines: String = (0..50_000).map(|line| format!("event {line}\n")).collect();
+        broker.ok("produce t", &lines);
+        broker.signal(stop);
+        broker.child.wait().expect("ends");
+        let stranger = only_log(data.path()).join("00000000000000020000.log");
+        std::fs::write(&stranger, "").expect("written");
+        let log = data.path().join("stderr");
+        let stderr = std::fs::File::create(&log).expect("a file");
+        let broker = Broker::spawn_logging(serve(data.path(), &[]), stderr.into());
+        assert!(broker.ok("consume t", "") == lines, "all is served");
+        let said = std::fs::read_to_string(&log).expect("text");
+        assert!(said.contains("00000000000000020000.log"), "{said}");
+        assert!(!stranger.exists());
+        assert!(stranger.with_extension("log.aside").exists());
+    }
+}
+
 /// A port that was free a moment ago.
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");

@@ -332,6 +332,53 @@ fn without_a_ledger_whatever_holds_is_taken() {
 }
 
 #[test]
+fn a_foreign_file_named_like_a_segment_hides_nothing() {
+    let config = small_segments();
+    for restart in [
+        RestartClass::Clean,
+        RestartClass::ProcessCrash,
+        RestartClass::DirReplaced,
+    ] {
+        // In the first segment, in the last one, empty or with the batches of another segment.
+        for (base, with_batches) in [(5, false), (5, true), (48, false), (48, true)] {
+            let (mut world, _) = settled(&config, 50);
+            if restart == RestartClass::DirReplaced {
+                world.ledger = Default::default();
+            }
+            world.restart();
+            let folder = world.folders.get_mut(&partition(0)).unwrap();
+            let mut stranger = folder[&0].clone();
+            if !with_batches {
+                stranger.log.truncate(0);
+            }
+            folder.insert(base, stranger);
+            let what = format!("{base} {with_batches} {restart:?}");
+            let recovered = world.recover(partition(0), &config, restart);
+            assert_eq!(recovered.damaged, [], "{what}");
+            assert_eq!(recovered.set_aside, [SegmentBase(Offset(base))], "{what}");
+            assert_eq!(recovered.log_end_offset, Offset(50), "{what}");
+            assert!(!world.folders[&partition(0)].contains_key(&base), "{what}");
+            let log = world.open_recovered(partition(0), config.clone(), recovered);
+            let served = offsets(&world.read_all(log, 0));
+            assert_eq!(served, (0..50).collect::<Vec<_>>(), "{what}");
+        }
+    }
+}
+
+#[test]
+fn a_foreign_file_behind_the_end_of_a_clean_log_is_set_aside() {
+    let config = small_segments();
+    let (mut world, _) = settled(&config, 50);
+    world.restart();
+    let folder = world.folders.get_mut(&partition(0)).unwrap();
+    folder.insert(70, folder[&0].clone());
+    let recovered = world.recover(partition(0), &config, RestartClass::Clean);
+    assert_eq!(recovered.set_aside, [SegmentBase(Offset(70))]);
+    assert_eq!((recovered.torn_tail_at, recovered.damaged.len()), (None, 0));
+    assert_eq!(recovered.log_end_offset, Offset(50));
+}
+
+#[test]
 fn old_segments_go_by_time_after_the_ledger_knows() {
     let config = LogConfig {
         retention_ms: Some(60_000),

@@ -79,6 +79,11 @@ pub async fn recover(
                 let folder = files.folder().to_owned();
                 recovery.done(remove_segment(folder, segment).await);
             }
+            RecoveryStep::SetAside { segment } => {
+                files.forget(segment);
+                let folder = files.folder().to_owned();
+                recovery.done(set_aside(folder, segment).await);
+            }
             RecoveryStep::CreateSegment {
                 segment,
                 preallocate,
@@ -210,6 +215,41 @@ async fn read_sidecar(
         })
         .await
         .map_err(|error| fault_of(&error))
+}
+
+/// Names that are tried for a file that is set aside.
+const ASIDE_NAMES_MAX: u32 = 100;
+
+/// Gives a segment's files names that no segment has, and syncs the folder.
+async fn set_aside(folder: PathBuf, segment: SegmentBase) -> Result<(), StorageFault> {
+    let target = folder.clone();
+    glommio::executor()
+        .spawn_blocking(move || {
+            for part in [SegmentPart::Index, SegmentPart::Producers, SegmentPart::Log] {
+                let path = segment_path(&target, segment.0, part);
+                if path.exists() {
+                    std::fs::rename(&path, aside(&path)?)?;
+                }
+            }
+            Ok(())
+        })
+        .await
+        .map_err(|error: io::Error| fault_of(&error))?;
+    sync_folder(&folder).await
+}
+
+/// `<name>.aside`, or the first of `<name>.aside-1`, … that is free: nothing is overwritten.
+fn aside(path: &Path) -> io::Result<PathBuf> {
+    let named = |number: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(".aside");
+        if number > 0 {
+            name.push(format!("-{number}"));
+        }
+        PathBuf::from(name)
+    };
+    let free = (0..ASIDE_NAMES_MAX).map(named).find(|path| !path.exists());
+    free.ok_or_else(|| io::ErrorKind::AlreadyExists.into())
 }
 
 /// Removes a segment's files and syncs the folder. A file that is not there is as good as removed.

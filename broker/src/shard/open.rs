@@ -14,6 +14,7 @@ use super::{Shard, run::Recovered, state::OpenedLog, topics::log_config};
 use crate::{
     bridge::PartitionFault,
     disk::{
+        paths::{SegmentPart, segment_path},
         recover::{Known, recover},
         segments::sync_folder,
     },
@@ -127,6 +128,13 @@ impl Shard {
                 tracing::info!(%partition, topic = %topic.name, offset = at.0, "cut a torn tail that was never acknowledged");
             }
             None => {}
+        }
+        for stranger in &recovered.set_aside {
+            tracing::error!(
+                %partition, topic = %topic.name,
+                file = %segment_path(&self.paths.log(partition), stranger.0, SegmentPart::Log).display(),
+                "this file does not continue the log, whatever its name says; it was renamed to *.aside and is not served"
+            );
         }
         for range in &recovered.damaged {
             tracing::error!(

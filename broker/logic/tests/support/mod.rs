@@ -230,7 +230,7 @@ impl World {
                     folder.get_mut(&segment.0.0).unwrap().log.truncate(size);
                     recovery.done(Ok(()));
                 }
-                RecoveryStep::Remove { segment } => {
+                RecoveryStep::Remove { segment } | RecoveryStep::SetAside { segment } => {
                     folder.remove(&segment.0.0);
                     recovery.done(Ok(()));
                 }

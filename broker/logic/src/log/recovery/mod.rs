@@ -10,6 +10,8 @@
 //!    tail if it lies at or above what the ledger proves, and is cut off; below that it is damage, which is kept out
 //!    of reach and reported, and never truncated (S5). The log goes on behind it: behind the batch if its header can
 //!    be believed, else at the next batch that holds, at the latest where the ledger knows a boundary.
+//!    A file whose name says that it is a segment in the midst of another one, and of which nothing else knows, is set
+//!    aside: its name must not hide what holds.
 //! 5. What was read is synced before it counts as durable (S4).
 //!
 //! Not here: the epoch in which the log will be led, and anything about other logs.
@@ -90,6 +92,12 @@ pub enum RecoveryStep {
         /// Which segment.
         segment: SegmentBase,
     },
+    /// Give a segment's files other names, under which they are never looked at again, and sync the directory: they are
+    /// none of the log's, whatever their names say.
+    SetAside {
+        /// Which segment.
+        segment: SegmentBase,
+    },
     /// Create a segment's file and sync the directory.
     CreateSegment {
         /// Which segment.
@@ -158,6 +166,8 @@ pub struct RecoveredLog {
     pub scanned_bytes: u64,
     /// The offset at which a torn tail was cut off.
     pub torn_tail_at: Option<Offset>,
+    /// Files of these names do not continue the log and were set aside. Each is worth an ERROR in the log.
+    pub set_aside: Vec<SegmentBase>,
     /// Oldest first; the last one is appended to.
     pub segments: Vec<RecoveredSegment>,
     /// A segment below the log's start whose files stay until a newer snapshot of the producers is on the medium.
@@ -190,6 +200,7 @@ impl fmt::Debug for RecoveredLog {
             .field("damaged", &self.damaged)
             .field("scanned_bytes", &self.scanned_bytes)
             .field("torn_tail_at", &self.torn_tail_at)
+            .field("set_aside", &self.set_aside)
             .field("segments", &segments)
             .field("producers", &self.producers.len())
             .finish_non_exhaustive()
@@ -221,6 +232,7 @@ pub struct Recovery {
     damaged: Vec<DamagedRange>,
     scanned_bytes: u64,
     torn_tail_at: Option<Offset>,
+    set_aside: Vec<SegmentBase>,
     lingering: Option<SegmentBase>,
     tail: Vec<u8>,
     producers: ProducerTable,
@@ -231,6 +243,7 @@ pub struct Recovery {
 enum FileWork {
     Truncate { segment: SegmentBase, size: u64 },
     Remove { segment: SegmentBase },
+    SetAside { segment: SegmentBase },
     Create { segment: SegmentBase },
     Sync { segment: SegmentBase },
 }
@@ -266,6 +279,7 @@ impl Recovery {
             damaged: Vec::new(),
             scanned_bytes: 0,
             torn_tail_at: None,
+            set_aside: Vec::new(),
             lingering: None,
             tail: Vec::new(),
             producers: ProducerTable::new(),
@@ -283,6 +297,7 @@ impl Recovery {
                 size: *size,
             },
             Some(FileWork::Remove { segment }) => RecoveryStep::Remove { segment: *segment },
+            Some(FileWork::SetAside { segment }) => RecoveryStep::SetAside { segment: *segment },
             Some(FileWork::Create { segment }) => RecoveryStep::CreateSegment {
                 segment: *segment,
                 preallocate: self.first_preallocation(),

@@ -33,8 +33,10 @@ pub(super) struct Sink<'a> {
 pub(super) struct SegmentScan {
     pub base: SegmentBase,
     file_bytes: u64,
-    /// No batch of this segment reaches beyond: the next segment begins there.
+    /// No batch of this segment reaches beyond.
     limit: Offset,
+    /// That is said by nothing but the name of the next file.
+    limit_is_name: bool,
     /// Below it everything was on the medium.
     proven: Offset,
     /// Where in this segment that ends, if it does.
@@ -55,6 +57,8 @@ pub(super) struct SegmentScan {
     pub tail: Vec<u8>,
     /// Where damage began, while what follows it is searched for; `file_at` is how far the search got.
     lost: Option<Boundary>,
+    /// A batch that holds, and follows on the one before, reaches beyond the limit: the next file is none of the log's.
+    pub contradicts_limit: bool,
     /// The scan ended at bytes that were not zero.
     pub torn: bool,
     finished: bool,
@@ -63,6 +67,8 @@ pub(super) struct SegmentScan {
 /// How the batch at some place turned out.
 enum Outcome {
     Batch(BatchHeader),
+    /// It holds, and contradicts the limit.
+    Beyond,
     /// Whether it is good cannot be told from the bytes at hand.
     NeedsMore(u64),
     Bad,
@@ -82,6 +88,7 @@ impl SegmentScan {
             base,
             file_bytes,
             limit,
+            limit_is_name: false,
             proven,
             proven_boundary,
             index_interval_bytes,
@@ -93,9 +100,17 @@ impl SegmentScan {
             wanted: 0,
             tail: Vec::new(),
             lost: None,
+            contradicts_limit: false,
             torn: false,
             finished: false,
         }
+    }
+
+    /// Sets the limit: `is_name` if only the name of the next file speaks for it. The scan goes on where it stands.
+    pub fn set_limit(&mut self, limit: Offset, is_name: bool) {
+        self.limit = limit;
+        self.limit_is_name = is_name;
+        self.contradicts_limit = false;
     }
 
     /// The part of the file to read next; `None`: the scan has ended.
@@ -121,7 +136,7 @@ impl SegmentScan {
         };
         let is_last = start + bytes.len() as u64 >= self.file_bytes || bytes.len() < asked as usize;
         self.wanted = 0;
-        while !self.finished && self.wanted == 0 {
+        while !self.finished && self.wanted == 0 && !self.contradicts_limit {
             let at = (self.file_at - start).min(bytes.len() as u64) as usize;
             let rest = &bytes[at..];
             if let Some(lost) = self.lost {
@@ -130,6 +145,7 @@ impl SegmentScan {
             }
             match self.look(rest, 0, is_last, self.expected..=self.expected) {
                 Outcome::Batch(header) => self.take(&header, sink),
+                Outcome::Beyond => self.contradicts_limit = true,
                 Outcome::NeedsMore(wanted) => self.wanted = wanted,
                 Outcome::Bad => self.meet_bad(rest, is_last, sink),
             }
@@ -159,7 +175,8 @@ impl SegmentScan {
         let Ok(header) = BatchHeader::read(bytes) else {
             return Outcome::Bad;
         };
-        if !self.is_plausible(&header, &bases) {
+        let is_beyond = header.next_offset() > self.limit;
+        if !self.is_plausible(&header, &bases) || (is_beyond && !self.limit_is_name) {
             return Outcome::Bad;
         }
         let length = header.total_length();
@@ -167,6 +184,7 @@ impl SegmentScan {
             return self.short(length as u64, bytes, left, is_last);
         }
         match check_stored_batch(bytes, STORED_BATCH_BYTES_MAX) {
+            Ok(_) if is_beyond => Outcome::Beyond,
             Ok(_) => Outcome::Batch(header),
             Err(_) => Outcome::Bad,
         }
@@ -176,7 +194,6 @@ impl SegmentScan {
         bases.contains(&header.base_offset)
             && header.total_length() <= STORED_BATCH_BYTES_MAX as usize
             && header.last_offset_delta >= 0
-            && header.next_offset() <= self.limit
             && header.partition_leader_epoch >= self.last_epoch
     }
 
@@ -240,7 +257,8 @@ impl SegmentScan {
         let Ok(header) = BatchHeader::read(bytes) else {
             return Believed::Nothing;
         };
-        if !self.is_plausible(&header, &(self.expected..=self.expected)) {
+        let expected = self.expected..=self.expected;
+        if !self.is_plausible(&header, &expected) || header.next_offset() > self.limit {
             return Believed::Nothing;
         }
         let length = header.total_length();
@@ -280,7 +298,8 @@ impl SegmentScan {
                     self.wanted = wanted;
                     return;
                 }
-                Outcome::Bad => skip += 1,
+                // Behind damage nothing is believed against the name of a file.
+                Outcome::Bad | Outcome::Beyond => skip += 1,
             }
         }
         self.file_at += skip as u64;

@@ -195,6 +195,9 @@ impl Recovery {
                 };
                 scan.feed(bytes, &mut sink);
                 self.scanned_bytes += scan.file_at.saturating_sub(before);
+                if scan.contradicts_limit {
+                    self.judge_next();
+                }
             }
             Stage::Tail { size } => {
                 let length = (*size % u64::from(BLOCK_BYTES)) as usize;
@@ -262,7 +265,6 @@ impl Recovery {
     /// Takes a segment on the word of its index, or begins to scan it.
     fn begin_segment(&mut self, at: usize) {
         let file = self.candidates[at].file;
-        let next_base = self.candidates.get(at + 1).map(|next| next.file.base.0);
         let summary = self.candidates[at].summary.take();
         // What the snapshot does not cover is read for the producers' sake, whatever the index says.
         let covered = summary.filter(|(summary, _)| summary.next_offset <= self.producers_from);
@@ -274,9 +276,9 @@ impl Recovery {
             };
             return;
         }
-        let limit = next_base.unwrap_or(Offset(i64::MAX)).min(self.ceiling());
+        let limit = self.limit(at);
         let boundary = self.ledger.durable.filter(|end| end.segment == file.base);
-        let scan = SegmentScan::new(
+        let mut scan = SegmentScan::new(
             file.base,
             file.size,
             limit,
@@ -288,10 +290,48 @@ impl Recovery {
             self.config.index_interval_bytes,
             self.last_epoch,
         );
+        scan.set_limit(limit, self.limit_is_name(at));
         self.stage = Stage::Segments {
             at,
             scan: Some(Box::new(scan)),
         };
+    }
+
+    /// Where segment `at` ends at the latest.
+    fn limit(&self, at: usize) -> Offset {
+        let next = self.candidates.get(at + 1);
+        let next_base = next.map_or(Offset(i64::MAX), |next| next.file.base.0);
+        next_base.min(self.ceiling())
+    }
+
+    /// Whether only the name of the next file says so: no index that can be believed, and not the ledger.
+    fn limit_is_name(&self, at: usize) -> bool {
+        let Some(next) = self.candidates.get(at + 1) else {
+            return false;
+        };
+        let base = next.file.base;
+        let opened = self.ledger.opened.map(|(base, _)| base);
+        let durable = self.ledger.durable.map(|end| end.segment);
+        let is_known = next.summary.is_some() || [opened, durable].contains(&Some(base));
+        base.0 < self.ceiling() && !is_known
+    }
+
+    /// A batch of the segment that is scanned lies where, by its name, the next file begins: the name is wrong.
+    fn judge_next(&mut self) {
+        let Stage::Segments { at, .. } = self.stage else {
+            return;
+        };
+        let stranger = self.candidates.remove(at + 1).file.base;
+        self.work
+            .push_back(FileWork::SetAside { segment: stranger });
+        self.set_aside.push(stranger);
+        let (limit, is_name) = (self.limit(at), self.limit_is_name(at));
+        if let Stage::Segments {
+            scan: Some(scan), ..
+        } = &mut self.stage
+        {
+            scan.set_limit(limit, is_name);
+        }
     }
 
     fn trust(&mut self, file: &SegmentFile, summary: &SegmentSummary, index: SparseIndex) {
@@ -373,13 +413,19 @@ impl Recovery {
     /// Cuts a torn tail off, with every segment behind it: nothing there was ever proven.
     fn cut_tail(&mut self, at: usize, scan: &SegmentScan) {
         let is_last = at + 1 == self.candidates.len();
-        if scan.torn || !is_last {
+        // After a clean stop nothing is torn: what lies behind the end came from elsewhere.
+        let was_clean = self.restart == RestartClass::Clean;
+        if scan.torn || !(is_last || was_clean) {
             self.torn_tail_at = Some(scan.expected);
         }
         for later in self.candidates.drain(at + 1..).rev() {
-            self.work.push_back(FileWork::Remove {
-                segment: later.file.base,
-            });
+            let segment = later.file.base;
+            if was_clean {
+                self.work.push_back(FileWork::SetAside { segment });
+                self.set_aside.push(segment);
+            } else {
+                self.work.push_back(FileWork::Remove { segment });
+            }
         }
         if self.candidates[at].file.size > scan.file_at {
             let (segment, size) = (scan.base, scan.file_at);
@@ -475,6 +521,7 @@ impl Recovery {
             damaged: std::mem::take(&mut self.damaged),
             scanned_bytes: self.scanned_bytes,
             torn_tail_at: self.torn_tail_at,
+            set_aside: std::mem::take(&mut self.set_aside),
             tail: std::mem::take(&mut self.tail).into_boxed_slice(),
             producers: std::mem::take(&mut self.producers),
             lingering: self.lingering,
