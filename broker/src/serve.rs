@@ -22,8 +22,9 @@ use crate::cli::{Failure, ServeArguments};
 use crate::config::host::file_system_space;
 use crate::config::quantity::{approximate_size, separated};
 use crate::config::{self, Config, LogFormat, Logging};
-use crate::control::ControlEvent;
+use crate::control::{ControlEvent, RecoverySummary};
 use crate::embedded::{self, Handle};
+use crate::shard::run::Recovered;
 use crate::signals::Signals;
 
 /// What is granted to a shutdown beyond its deadline before the process is ended from outside of it.
@@ -317,38 +318,66 @@ fn recovery(handle: &Handle) -> String {
     if topics == 0 && handle.image.version <= 1 {
         return "new data folder".to_owned();
     }
-    let before = match handle.restart() {
+    recovery_line(
+        handle.restart(),
+        [topics, handle.faults.len() as u64],
+        &handle.recovered,
+        handle.metadata_recovery(),
+    )
+}
+
+/// Everything that recovery counted, on one line; what did not happen is left out.
+fn recovery_line(
+    restart: RestartClass,
+    [topics, unopened]: [u64; 2],
+    logs: &Recovered,
+    metadata: &RecoverySummary,
+) -> String {
+    let before = match restart {
         RestartClass::Clean => "clean shutdown",
         RestartClass::ProcessCrash => "after a crash of the process",
         RestartClass::HostCrash => "after a crash of the machine",
         RestartClass::DirReplaced => "ledgers are lost",
     };
-    let recovered = &handle.recovered;
-    let scanned = match recovered.scanned_bytes {
+    let mut parts = vec![
+        before.to_owned(),
+        counted(topics, "topic", "topics"),
+        counted(logs.logs, "partition", "partitions"),
+    ];
+    parts.push(match logs.scanned_bytes {
         0 => "nothing to scan".to_owned(),
         bytes => format!("{} scanned", approximate_size(bytes)),
-    };
-    let mut text = format!(
-        "{before}, {}, {}, {scanned}",
-        counted(topics, "topic", "topics"),
-        counted(recovered.logs, "partition", "partitions")
+    });
+    let skipped = metadata.snapshots_skipped.len() as u64;
+    let counts = [
+        (logs.torn_tails, "torn tail", "torn tails", " cut"),
+        (logs.damaged, "damaged range", "damaged ranges", ""),
+        (logs.unproven, "partition", "partitions", " without proof"),
+        (unopened, "partition", "partitions", " not opened"),
+        (
+            metadata.commands_replayed,
+            "metadata change",
+            "metadata changes",
+            " replayed",
+        ),
+        (
+            skipped,
+            "metadata snapshot",
+            "metadata snapshots",
+            " skipped",
+        ),
+    ];
+    parts.extend(
+        counts
+            .into_iter()
+            .filter(|(count, ..)| *count > 0)
+            .map(|(count, one, many, what)| format!("{}{what}", counted(count, one, many))),
     );
-    if recovered.torn_tails > 0 {
-        let _ = write!(
-            text,
-            ", {} cut",
-            counted(recovered.torn_tails, "torn tail", "torn tails")
-        );
+    if metadata.torn_bytes > 0 {
+        let torn = approximate_size(metadata.torn_bytes);
+        parts.push(format!("{torn} of a torn metadata write cut"));
     }
-    if recovered.damaged > 0 {
-        let damaged = counted(recovered.damaged, "damaged range", "damaged ranges");
-        let _ = write!(text, ", {damaged}");
-    }
-    if recovered.unproven > 0 {
-        let unproven = counted(recovered.unproven, "partition", "partitions");
-        let _ = write!(text, ", {unproven} without proof");
-    }
-    text
+    parts.join(", ")
 }
 
 fn counted(count: u64, one: &str, many: &str) -> String {
@@ -370,4 +399,40 @@ fn warn(text: &str, remedy: Option<&str>) {
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_about_recovery_tells_all_that_was_counted_and_nothing_else() {
+        let quiet = Recovered {
+            logs: 1,
+            ..Recovered::default()
+        };
+        let nothing = RecoverySummary::default();
+        assert_eq!(
+            recovery_line(RestartClass::Clean, [1, 0], &quiet, &nothing),
+            "clean shutdown, 1 topic, 1 partition, nothing to scan"
+        );
+        let logs = Recovered {
+            logs: 12,
+            scanned_bytes: 4_000,
+            torn_tails: 2,
+            damaged: 1,
+            unproven: 3,
+        };
+        let metadata = RecoverySummary {
+            commands_replayed: 5,
+            torn_bytes: 120,
+            snapshots_skipped: vec!["snapshot-7".to_owned()],
+        };
+        assert_eq!(
+            recovery_line(RestartClass::ProcessCrash, [4, 1], &logs, &metadata),
+            "after a crash of the process, 4 topics, 12 partitions, 4 kB scanned, 2 torn tails cut, \
+             1 damaged range, 3 partitions without proof, 1 partition not opened, \
+             5 metadata changes replayed, 1 metadata snapshot skipped, 120 B of a torn metadata write cut"
+        );
+    }
 }

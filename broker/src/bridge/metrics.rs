@@ -220,6 +220,15 @@ core_metrics! {
     partitions_fenced: Gauge,
         "Partitions that refuse appends after a disk error.",
         "Above 0 someone must act: the log names them and tells why. The third one of a core stops the broker.";
+    recovery_scanned_bytes: Counter,
+        "Bytes of logs that this run read and checked before it served.",
+        "Explains a long start. Much after every stop: the broker is killed instead of stopped, or `shutdown.deadline` is too short.";
+    recovery_torn_tails: Counter,
+        "Logs whose torn tail this run cut when it started: what a crash had left half written.",
+        "Expected after a crash. Above 0 after a clean stop: save the disk, and report it.";
+    recovery_damaged_ranges: Counter,
+        "Ranges of offsets that this run found damaged when it started: kept on the disk, not served.",
+        "Above 0: the log names each; save the disk and restore from a copy.";
     partitions_unproven: Gauge,
         "Partitions that this run recovered without a ledger to prove how far they were durable (`storage.missing_ledger`).",
         "Above 0: compare them with a copy or with what consumers saw; the next start is proven again.";

@@ -25,7 +25,7 @@ use crate::{
     bridge::{Metrics, PartitionFault},
     check::StorageVerdict,
     config::Config,
-    control::{self, ControlError, ControlHandle},
+    control::{self, ControlError, ControlHandle, RecoverySummary},
     data_folder::{Folder, FolderError, Strangers},
     shard::run::Recovered,
 };
@@ -133,6 +133,12 @@ impl Handle {
     /// How the last run on its folder ended.
     pub fn restart(&self) -> tackboard_logic::log::recovery::RestartClass {
         self.folder.restart
+    }
+
+    /// What recovery of the metadata log did.
+    pub fn metadata_recovery(&self) -> &RecoverySummary {
+        let control = self.control.as_ref().expect("there until shutdown");
+        &control.recovery
     }
 
     /// What the control thread reports; for whoever watches the broker.

@@ -112,8 +112,12 @@ impl Shard {
             damaged: recovered.damaged.len() as u64,
             unproven: u64::from(unproven),
         };
+        let metrics = self.metrics();
+        metrics.recovery_scanned_bytes.add(report.scanned_bytes);
+        metrics.recovery_torn_tails.add(report.torn_tails);
+        metrics.recovery_damaged_ranges.add(report.damaged);
         if unproven {
-            self.metrics().partitions_unproven.add(1);
+            metrics.partitions_unproven.add(1);
             tracing::error!(
                 %partition, topic = %topic.name,
                 from = recovered.log_start_offset.0, to = recovered.log_end_offset.0,
