@@ -9,9 +9,14 @@ use tackboard_logic::request::calls::{
     FETCH_CALLS_MAX, FETCH_CALLS_PER_CONNECTION_MAX, FETCH_CALLS_RESERVED,
 };
 use tackboard_schema::{
-    Acks, ErrorCode,
+    Acks, ErrorCode, Offset, PartitionIndex,
     frame::ApiKey,
-    native::{ErrorResponse, FetchResponse, read_head},
+    native::{
+        CreateTopicRequest, CreateTopicRequestArgs, DeleteTopicRequest, DeleteTopicRequestArgs,
+        ErrorResponse, FetchEntryHead, FetchRequestHead, FetchResponse, HeadBuilder,
+        ListOffsetsEntry, ListOffsetsEntryArgs, ListOffsetsRequest, ListOffsetsRequestArgs,
+        ProduceEntryHead, ProduceRequestHead, read_head,
+    },
 };
 
 #[test]
@@ -305,6 +310,106 @@ fn lost_framing_ends_the_connection_and_nothing_else() {
         assert!(client.receive().is_none(), "the broker hangs up");
     }
     assert_eq!(witness.produce("t", 0, &batch(1, &[b"value"])), Ok(0));
+    assert!(handle.shutdown());
+}
+
+/// A well-formed head for each API, with the body that it speaks of.
+fn heads(batch: &[u8]) -> Vec<(ApiKey, Vec<u8>, Vec<u8>)> {
+    let mut builder = HeadBuilder::new();
+    let bare = |api: ApiKey, head: &[u8]| (api, head.to_vec(), Vec::new());
+    let partition = PartitionIndex(0);
+    let produce = ProduceRequestHead {
+        acks: None,
+        durability: None,
+        timeout_ms: 1_000,
+    };
+    let entry = ProduceEntryHead {
+        topic: "t",
+        partition,
+        byte_length: batch.len() as u32,
+    };
+    let produce = builder.produce_request(&produce, &[entry]).to_vec();
+    let fetch = FetchRequestHead {
+        wait_ms_max: 10,
+        bytes_min: 1,
+        bytes_max: 1 << 20,
+    };
+    let entry = FetchEntryHead {
+        topic: "t",
+        partition,
+        fetch_offset: Offset(0),
+        bytes_max: 1 << 20,
+    };
+    let fetch = bare(ApiKey::Fetch, builder.fetch_request(&fetch, &[entry]));
+    let create = builder.build(|builder| {
+        let args = CreateTopicRequestArgs {
+            name: Some(builder.create_string("u")),
+            partitions: 1,
+            ..Default::default()
+        };
+        CreateTopicRequest::create(builder, &args)
+    });
+    let create = bare(ApiKey::CreateTopic, create);
+    let delete = builder.build(|builder| {
+        let name = Some(builder.create_string("u"));
+        DeleteTopicRequest::create(builder, &DeleteTopicRequestArgs { name })
+    });
+    let delete = bare(ApiKey::DeleteTopic, delete);
+    let list = builder.build(|builder| {
+        let args = ListOffsetsEntryArgs {
+            topic: Some(builder.create_string("t")),
+            partition: 0,
+            timestamp_ms: 500,
+        };
+        let entry = ListOffsetsEntry::create(builder, &args);
+        let entries = Some(builder.create_vector(&[entry]));
+        ListOffsetsRequest::create(builder, &ListOffsetsRequestArgs { entries })
+    });
+    let list = bare(ApiKey::ListOffsets, list);
+    let produce = (ApiKey::Produce, produce, batch.to_vec());
+    // The head of a deletion is that of a description, too.
+    let describe = (ApiKey::DescribeTopic, delete.1.clone(), Vec::new());
+    vec![produce, fetch, create, delete, list, describe]
+}
+
+#[test]
+fn no_head_disturbs_anybody_else() {
+    let data = folder();
+    // A head may ask for many partitions.
+    let few = "storage.partitions_per_core_max=20";
+    let handle = broker(data.path(), "[0, 1]", &[few]);
+    let mut witness = Raw::connect(handle.native_address());
+    witness.create_topic("t", 1);
+    witness.create_topic("witness", 2);
+    let bytes = batch(1_000, &[b"value"]);
+    let heads = heads(&bytes);
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut below = |bound: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random % bound as u64) as usize
+    };
+    for round in 0..60 {
+        let mut client = Raw::connect(handle.native_address());
+        for _ in 0..50 {
+            let (api, head, body) = &heads[below(heads.len())];
+            let mut head = head.clone();
+            for _ in 0..=below(3) {
+                let at = below(head.len());
+                head[at] = match below(3) {
+                    0 => [0, 1, 0x7f, 0x80, 0xff][below(5)],
+                    1 => head[at] ^ (1 << below(8)),
+                    _ => below(256) as u8,
+                };
+            }
+            client.send(*api, &head, body);
+        }
+        // Some are answered, some wait, and the client leaves.
+        drop(client);
+        let outcome = witness.produce("witness", round % 2, &bytes);
+        assert_eq!(outcome, Ok(i64::from(round / 2)));
+    }
     assert!(handle.shutdown());
 }
 

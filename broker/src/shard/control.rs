@@ -96,19 +96,8 @@ impl State {
         name: &str,
     ) {
         let Some(topic) = self.topics.topic(name).cloned() else {
-            let failure = unknown_topic(name);
             connection.take_in(0);
-            self.metrics().requests_refused.increment();
-            let answer = self.heads.build(|builder| {
-                let message = Some(builder.create_string(&failure.message));
-                let args = head::DescribeTopicResponseArgs {
-                    error_code: failure.code.code(),
-                    message,
-                    ..Default::default()
-                };
-                head::DescribeTopicResponse::create(builder, &args)
-            });
-            return send_head(connection, ApiKey::DescribeTopic, correlation_id, answer);
+            return self.answer_missing_topic(connection, correlation_id, name);
         };
         let count = topic.partitions.len() as i32;
         let entries = (0..count)
@@ -139,8 +128,7 @@ impl State {
         let image = self.topics.image().clone();
         let Some(topic) = image.topic(name) else {
             // Deleted while it was being described.
-            let failure = unknown_topic(name);
-            return answer::error(&mut self.heads, connection, correlation_id, &failure);
+            return self.answer_missing_topic(connection, correlation_id, name);
         };
         let leaders: Vec<_> = (topic.partitions.iter())
             .map(|partition| {
@@ -167,6 +155,26 @@ impl State {
             &heading,
             entries,
         );
+    }
+
+    /// Answers a description of a topic that is not there.
+    fn answer_missing_topic(
+        &mut self,
+        connection: &Connection,
+        correlation_id: CorrelationId,
+        name: &str,
+    ) {
+        let failure = unknown_topic(name);
+        self.metrics().requests_refused.increment();
+        let answer = self.heads.build(|builder| {
+            let args = head::DescribeTopicResponseArgs {
+                error_code: failure.code.code(),
+                message: Some(builder.create_string(&failure.message)),
+                ..Default::default()
+            };
+            head::DescribeTopicResponse::create(builder, &args)
+        });
+        send_head(connection, ApiKey::DescribeTopic, correlation_id, answer);
     }
 
     // ---- changes --------------------------------------------------------------------------------------------------

@@ -19,10 +19,10 @@ use tackboard_schema::{
     native::{
         CreateTopicRequest, CreateTopicRequestArgs, CreateTopicResponse, DeleteTopicRequest,
         DeleteTopicRequestArgs, DeleteTopicResponse, DescribeTopicRequest,
-        DescribeTopicRequestArgs, DescribeTopicResponse, ErrorResponse, FetchEntryHead,
-        FetchRequestHead, FetchResponse, HeadBuilder, ListOffsetsEntry, ListOffsetsEntryArgs,
-        ListOffsetsRequest, ListOffsetsRequestArgs, ListOffsetsResponse, ProduceEntryHead,
-        ProduceRequestHead, ProduceResponse, read_head,
+        DescribeTopicRequestArgs, DescribeTopicResponse, FetchEntryHead, FetchRequestHead,
+        FetchResponse, HeadBuilder, ListOffsetsEntry, ListOffsetsEntryArgs, ListOffsetsRequest,
+        ListOffsetsRequestArgs, ListOffsetsResponse, ProduceEntryHead, ProduceRequestHead,
+        ProduceResponse, read_head,
     },
     record_batch::{BatchBuilder, BatchIterator, BatchView, Compression, ProducerStamp},
 };
@@ -193,10 +193,7 @@ impl Raw {
         });
         let answer = self.ask(ApiKey::DescribeTopic, head, &[]);
         self.heads = heads;
-        if answer.api == ApiKey::Error.key() {
-            let error = read_head::<ErrorResponse<'_>>(&answer.head).expect("an error");
-            return vec![error.error_code()];
-        }
+        assert_eq!(answer.api, ApiKey::DescribeTopic.key());
         let head = read_head::<DescribeTopicResponse<'_>>(&answer.head).expect("its head");
         let partitions = head.partitions().into_iter().flatten();
         std::iter::once(head.error_code())
