@@ -29,7 +29,9 @@ fn finish(world: &World, mut step: LookupStep) -> Option<(i64, i64)> {
             LookupStep::Read(lookup) => step = read(world, lookup),
             LookupStep::Listed(listed) if listed.offset.0 == -1 => return None,
             LookupStep::Listed(listed) => return Some((listed.offset.0, listed.timestamp.0)),
-            LookupStep::Deleted | LookupStep::Fault(_) => panic!("{step:?}"),
+            LookupStep::Deleted | LookupStep::Truncating | LookupStep::Fault(_) => {
+                panic!("{step:?}")
+            }
         }
     }
     panic!("the search does not end");

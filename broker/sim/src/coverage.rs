@@ -115,6 +115,14 @@ events! {
     TopicDeleted = required,
     /// A topic's settings changed.
     Configured = required,
+    /// The end of a log was cut off.
+    Truncated = required,
+    /// A batch went with a cut that had been acknowledged.
+    AcknowledgedCut = required,
+    /// A cut was refused.
+    TruncationRefused = required,
+    /// A process died while a log was cut, and the next one made the cut good.
+    TruncationRecovered = required,
     /// Batches were lost that nothing promised to keep.
     LegitimateLoss = required,
     /// A ledger write.

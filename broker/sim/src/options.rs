@@ -58,6 +58,8 @@ pub struct Options {
     pub delete_every: u64,
     /// Events between two changes of a topic's settings.
     pub configure_every: u64,
+    /// Events between two cuts of a log's end.
+    pub truncate_every: u64,
     /// Events between two rotten bits; such a run has no other reasons for damage.
     pub bit_rot_every: u64,
     /// The size of the disk.
@@ -105,6 +107,7 @@ impl Options {
             clock_jump_every: sometimes(rng, &[1_000, 5_000]),
             delete_every: sometimes(rng, &[2_000, 8_000]),
             configure_every: sometimes(rng, &[500, 5_000]),
+            truncate_every: sometimes(rng, &[300, 2_000]),
             bit_rot_every: if rng.one_in(8) { 2_000 } else { 0 },
             disk_bytes: rng.pick(&[3 << 20, 16 << 20, 1 << 30, 1 << 30]),
             reserve_bytes: rng.pick(&[0, 1 << 20]),

@@ -8,7 +8,9 @@ use std::{
 
 use tackboard_logic::{
     ledger::LedgerLog,
-    log::recovery::{RecoveredLog, Recovery, RecoveryStep, RestartClass, SegmentFile as Listed},
+    log::recovery::{
+        RecoveredLog, Recovery, RecoveryStep, RestartClass, SegmentFile as Listed, Sidecar,
+    },
     shard::interface::{LogConfig, SegmentBase, StorageFault},
 };
 use tackboard_schema::TopicPartition;
@@ -83,6 +85,14 @@ pub async fn recover(
                 files.forget(segment);
                 let folder = files.folder().to_owned();
                 recovery.done(set_aside(folder, segment).await);
+            }
+            RecoveryStep::RemoveSidecar { segment, sidecar } => {
+                let part = match sidecar {
+                    Sidecar::Index => SegmentPart::Index,
+                    Sidecar::Producers => SegmentPart::Producers,
+                };
+                let path = segment_path(files.folder(), segment.0, part);
+                recovery.done(unlink_on_pool(vec![path]).await);
             }
             RecoveryStep::CreateSegment {
                 segment,
@@ -254,21 +264,28 @@ fn aside(path: &Path) -> io::Result<PathBuf> {
 
 /// Removes a segment's files and syncs the folder. A file that is not there is as good as removed.
 ///
+/// The index and the snapshot are gone for good before the `.log` file goes: should the name be used again, as behind a
+/// cut, they would speak of what is gone.
+///
 /// # Errors
 /// What the kernel said.
 pub async fn remove_segment(folder: PathBuf, segment: SegmentBase) -> Result<(), StorageFault> {
-    let target = folder.clone();
-    glommio::executor()
-        .spawn_blocking(move || {
-            for part in [SegmentPart::Index, SegmentPart::Producers, SegmentPart::Log] {
-                match std::fs::remove_file(segment_path(&target, segment.0, part)) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                    _ => {}
-                }
-            }
-            Ok(())
-        })
-        .await
-        .map_err(|error| fault_of(&error))?;
+    let path = |part| segment_path(&folder, segment.0, part);
+    unlink_on_pool(vec![path(SegmentPart::Index), path(SegmentPart::Producers)]).await?;
+    sync_folder(&folder).await?;
+    unlink_on_pool(vec![path(SegmentPart::Log)]).await?;
     sync_folder(&folder).await
+}
+
+async fn unlink_on_pool(paths: Vec<PathBuf>) -> Result<(), StorageFault> {
+    let unlink = move || {
+        for path in paths {
+            match std::fs::remove_file(path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    };
+    (glommio::executor().spawn_blocking(unlink).await).map_err(|error| fault_of(&error))
 }

@@ -4,7 +4,7 @@ use tackboard_logic::{
     request::produce::Appended,
     shard::interface::{
         CachedSlice, Effect, Effects, FetchAnswer, FetchData, LogId, Produced, Refusal,
-        StorageFault, Ticket,
+        StorageFault, Ticket, Truncated,
     },
 };
 use tackboard_schema::ErrorCode;
@@ -70,6 +70,8 @@ impl State {
                 | Effect::CreateSegment { .. }
                 | Effect::SealSegment { .. }
                 | Effect::DeleteSegment { .. }
+                | Effect::ReadSegment { .. }
+                | Effect::Reopen(_)
                 | Effect::WriteLedger { .. }) => self.launches.push(Launch::Storage(storage)),
                 Effect::AnswerProduce {
                     ticket,
@@ -77,6 +79,12 @@ impl State {
                     outcome,
                 } => self.produced(ticket, respond, outcome),
                 Effect::AnswerFetch { ticket, answers } => self.fetched(ticket, answers, slices),
+                // Nobody waits for it yet: replication will.
+                Effect::AnswerTruncate {
+                    log,
+                    ticket: _,
+                    outcome,
+                } => self.truncated(log, outcome),
                 Effect::LogDeleted { log } => self.log_deleted(log),
                 Effect::Fenced { log, why } => self.fenced(log, why),
                 Effect::Abort { why } => self.abort(why),
@@ -209,6 +217,20 @@ impl State {
         };
         if self.control.try_send(fatal).is_err() {
             panic!("{why}");
+        }
+    }
+
+    fn truncated(&self, log: LogId, outcome: Result<Truncated, Refusal>) {
+        let partition = self.opened(log).map(|opened| opened.partition.to_string());
+        match outcome {
+            Ok(truncated) => {
+                tracing::info!(
+                    partition,
+                    offset = truncated.log_end_offset.0,
+                    "the end of the log was cut off"
+                );
+            }
+            Err(refusal) => tracing::warn!(partition, %refusal, "the log could not be cut"),
         }
     }
 

@@ -4,13 +4,13 @@ use std::{cell::RefCell, rc::Rc};
 
 use glommio::io::{DmaBuffer, ReadResult};
 use tackboard_logic::{
-    log::{find_record, trim_read},
+    log::{find_record, recovery::RecoveredLog, trim_read},
     request::lookup::{ListedOffset, Lookup, LookupStep, Unreadable},
     shard::interface::{
-        DiskRead, Effect, Input, LedgerFile, LogId, SegmentBase, StorageFault, WriteId,
+        DiskRead, Effect, Input, LedgerFile, LogId, Reopen, SegmentBase, StorageFault, WriteId,
     },
 };
-use tackboard_schema::ErrorCode;
+use tackboard_schema::{ErrorCode, LeaderEpoch};
 
 use super::{
     Shard,
@@ -20,7 +20,7 @@ use super::{
 use crate::disk::{
     fault_of,
     paths::SegmentPart,
-    recover::remove_segment,
+    recover::{Known, recover, remove_segment},
     segments::{LogFiles, SegmentFile, sync_folder, write_sidecar},
 };
 
@@ -208,6 +208,25 @@ impl Shard {
                 self.delete(log, segment).await;
                 Some(Input::SegmentDeleted { log, segment })
             }
+            Launch::Storage(Effect::ReadSegment {
+                log,
+                segment,
+                file_at,
+                length,
+            }) => {
+                let read = self.read_all(log, segment, file_at, length).await;
+                Some(Input::SegmentRead {
+                    log,
+                    result: self.note(log, read.map(|bytes| Box::from(&*bytes))),
+                })
+            }
+            Launch::Storage(Effect::Reopen(reopen)) => {
+                let result = self.reopen(&reopen).await;
+                Some(Input::Reopened {
+                    log: reopen.log,
+                    result: self.note(reopen.log, result),
+                })
+            }
             _ => unreachable!("launched elsewhere"),
         }
     }
@@ -240,6 +259,34 @@ impl Shard {
         let file = SegmentFile::create(&folder, segment, preallocate, self.access).await?;
         files.borrow_mut().keep(segment, Rc::new(file));
         Ok(())
+    }
+
+    /// Closes a log's files, recovers it, and opens what is left. Reads for requests that still hold a file go on in
+    /// it; what they bring is not used.
+    async fn reopen(&self, reopen: &Reopen) -> Result<Box<RecoveredLog>, StorageFault> {
+        let files = self.files(reopen.log).ok_or(GONE)?;
+        files.borrow_mut().doom(None);
+        no_opens(&files).await;
+        let folder = files.borrow().folder().to_owned();
+        let known = Known {
+            restart: reopen.restart,
+            ledger: Some(&reopen.ledger),
+        };
+        let recovery = recover(
+            folder.clone(),
+            reopen.topic_partition,
+            known,
+            &reopen.config,
+            self.access,
+        );
+        let (left, result) = match recovery.await {
+            Ok((files, recovered)) => (files, Ok(recovered)),
+            // What lies below the cut is still read.
+            Err(fault) => (LogFiles::new(folder, self.access), Err(fault)),
+        };
+        // Whoever waits for these files finds the new ones in their place.
+        *files.borrow_mut() = left;
+        result
     }
 
     /// Writes what stands beside a segment that takes no more batches, index and producers, and cuts it to its size.
@@ -363,7 +410,11 @@ impl Shard {
             return Err(Failure::new(ErrorCode::OverBudget, message));
         };
         let read_bytes = self.read_all(log, read.segment, read.file_at, read.length);
-        let bytes = match read_bytes.await {
+        let read_bytes = read_bytes.await;
+        if self.was_cut_since(log, read.leader_epoch) {
+            return Err(Failure::plain(ErrorCode::NotLeaderOrFollower));
+        }
+        let bytes = match read_bytes {
             Ok(bytes) => bytes,
             Err(fault) => return Err(self.not_fetched(log, read, fault)),
         };
@@ -389,6 +440,11 @@ impl Shard {
             }
             Unreadable::Fault(fault) => self.unreadable(log, read.segment, read.file_at, fault),
         }
+    }
+
+    fn was_cut_since(&self, log: LogId, leader_epoch: LeaderEpoch) -> bool {
+        let state = self.state.borrow();
+        state.machine.was_cut_since(log, leader_epoch)
     }
 
     /// Reads a range of a segment.
@@ -446,7 +502,11 @@ impl Shard {
                 scan,
             } = lookup;
             let read = self.read_all(log, scan.segment, scan.file_at, scan.length);
-            let step = match read.await {
+            let read = read.await;
+            if self.was_cut_since(log, scan.leader_epoch) {
+                return Err(Failure::plain(ErrorCode::NotLeaderOrFollower));
+            }
+            let step = match read {
                 Ok(bytes) => {
                     self.metrics().disk_read_bytes.add(bytes.len() as u64);
                     let search = find_record(&bytes, &scan, timestamp)
@@ -460,6 +520,9 @@ impl Shard {
                 LookupStep::Listed(listed) => return Ok(listed),
                 LookupStep::Deleted => {
                     return Err(Failure::plain(ErrorCode::UnknownTopicOrPartition));
+                }
+                LookupStep::Truncating => {
+                    return Err(Failure::plain(ErrorCode::NotLeaderOrFollower));
                 }
                 LookupStep::Fault(fault) => {
                     return Err(self.unreadable(log, scan.segment, scan.file_at, fault));

@@ -544,3 +544,7 @@ async fn close_files(shard: &Rc<Shard>) {
     // A last turn, so that what was closed leaves the rings before they go.
     sleep(Duration::from_millis(1)).await;
 }
+
+#[cfg(test)]
+#[path = "truncate_test.rs"]
+mod truncate_test;

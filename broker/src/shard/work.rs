@@ -206,6 +206,7 @@ impl State {
             }
             LookupStep::Listed(listed) => Ok(listed),
             LookupStep::Deleted => Err(Failure::plain(ErrorCode::UnknownTopicOrPartition)),
+            LookupStep::Truncating => Err(Failure::plain(ErrorCode::NotLeaderOrFollower)),
             LookupStep::Fault(_) => unreachable!("nothing was read yet"),
         };
         self.entry_listed(request, entry, outcome);

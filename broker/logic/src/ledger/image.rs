@@ -108,6 +108,7 @@ impl LedgerLog {
         if self.durable.is_some_and(|durable| durable.offset > offset) {
             self.durable = Some(end);
         }
+        self.opened = self.opened.filter(|(base, _)| *base <= end.segment);
         self.epochs.retain(|(_, start)| *start < offset);
     }
 

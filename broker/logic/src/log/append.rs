@@ -84,13 +84,17 @@ impl Log {
     ) -> Result<Sequencing, Refusal> {
         let refuse = |code, detail| Err(Refusal { code, detail });
         match self.state {
-            LogState::Open => {}
+            LogState::Open | LogState::Truncating => {}
             LogState::Fenced(why) => {
                 return refuse(ErrorCode::KafkaStorageError, RefusalDetail::Fenced(why));
             }
             LogState::Deleting => {
                 return refuse(ErrorCode::UnknownTopicOrPartition, RefusalDetail::Deleted);
             }
+        }
+        if self.is_truncating() {
+            // Who asks again finds the leader, which may be this broker once the log is cut.
+            return refuse(ErrorCode::NotLeaderOrFollower, RefusalDetail::Truncating);
         }
         if cx.admission.shutting_down {
             return refuse(ErrorCode::ShuttingDown, RefusalDetail::ShuttingDown);

@@ -6,7 +6,7 @@ use tackboard_schema::storage::ledger::LedgerRecord;
 use super::chunk::Chunk;
 use super::{Log, LogState};
 use crate::shard::context::Context;
-use crate::shard::interface::{BLOCK_BYTES, Effect, Refusal, RefusalDetail};
+use crate::shard::interface::{BLOCK_BYTES, ChunkId, Effect, Refusal, RefusalDetail};
 
 impl Log {
     /// Stops serving. What is in flight is awaited before [`Self::release`].
@@ -15,6 +15,7 @@ impl Log {
             return;
         }
         self.state = LogState::Deleting;
+        self.give_up_truncation(RefusalDetail::Deleted, cx);
         let code = ErrorCode::UnknownTopicOrPartition;
         self.refuse_waiters(
             Refusal {
@@ -25,8 +26,18 @@ impl Log {
         );
     }
 
-    /// Nothing is in flight any more: gives back what the log held.
+    /// Nothing is in flight any more: the log goes.
     pub(crate) fn release(&mut self, cx: &mut Context<'_>) {
+        self.give_back(cx);
+        cx.ledger.record(LedgerRecord::Removed {
+            partition: self.partition,
+        });
+        *cx.ledger_urgent = true;
+        cx.out.push(Effect::LogDeleted { log: self.id });
+    }
+
+    /// Gives back the memory that the log holds, and its place among the dirty ones.
+    pub(super) fn give_back(&mut self, cx: &mut Context<'_>) {
         cx.plan.forget(&mut self.sync);
         cx.memory.forget(self.id);
         *cx.index_bytes -= self.index_bytes() as i64;
@@ -38,11 +49,6 @@ impl Log {
                 chunk => cx.memory.release_unwritten(chunk, cx.out),
             }
         }
-        cx.ledger.record(LedgerRecord::Removed {
-            partition: self.partition,
-        });
-        *cx.ledger_urgent = true;
-        cx.out.push(Effect::LogDeleted { log: self.id });
     }
 
     /// The tail cache is over its budget: lets the oldest cached chunk go.
@@ -79,11 +85,19 @@ impl Log {
             length,
             to,
         });
-        cx.out.push(Effect::Freeze { chunk: to, length });
+        self.push_pinned(to, length, cx);
+    }
+
+    /// `chunk` holds nothing but the log's partial tail block, `length` bytes, and is not to be written.
+    pub(super) fn push_pinned(&mut self, chunk: ChunkId, length: u32, cx: &mut Context<'_>) {
+        cx.out.push(Effect::Freeze { chunk, length });
+        let active = self.segments.active();
+        let file_at = active.bytes_to(self.positions.appended().at) - u64::from(length);
         self.chunks.push_pinned(Chunk {
-            id: to,
-            origin: chunk.origin.plus(u64::from(chunk.whole())),
-            file_at: chunk.file_at + u64::from(chunk.whole()),
+            id: chunk,
+            segment: active.base,
+            origin: active.start.plus(file_at),
+            file_at,
             capacity: BLOCK_BYTES,
             own_at: length,
             filled: length,
@@ -92,7 +106,6 @@ impl Log {
             first_batch: self.recent.next_sequence(),
             batch_count: 0,
             pinned: true,
-            ..*chunk
         });
     }
 }

@@ -44,6 +44,9 @@ impl Log {
         if self.is_deleting() {
             return Located::Refused(ErrorCode::UnknownTopicOrPartition);
         }
+        if self.is_truncating() {
+            return Located::Refused(ErrorCode::NotLeaderOrFollower);
+        }
         if offset < self.log_start || offset > end {
             return Located::Refused(ErrorCode::OffsetOutOfRange);
         }
@@ -111,6 +114,7 @@ impl Log {
             fetch_offset: offset,
             limit_offset,
             bytes_max,
+            leader_epoch: self.leader_epoch,
         })
     }
 

@@ -9,10 +9,11 @@
 //! 4. `progress`: positions move, waiting appends are answered, readers see more.
 //! 5. `roll`, `retention`: segments are closed, sealed and finally deleted.
 //!
-//! Besides: `fetch` finds bytes for readers, `fence` is what follows a storage fault, [`recovery`] is what came
-//! before the log was opened. What must hold stands in [`crate::shard::invariants`].
+//! Besides: `fetch` finds bytes for readers, `fence` is what follows a storage fault, `truncate` cuts the end off,
+//! [`recovery`] is what came before the log was opened. What must hold stands in [`crate::shard::invariants`].
 
 mod append;
+pub mod boundary;
 pub mod chunk;
 mod close;
 mod fence;
@@ -32,6 +33,7 @@ mod roll;
 pub mod segment;
 pub mod sync_plan;
 mod timestamps;
+mod truncate;
 mod write;
 
 use std::collections::VecDeque;
@@ -46,6 +48,7 @@ use recovery::DamagedRange;
 use retention::DoomedSegment;
 use segment::Segments;
 use sync_plan::LogSync;
+use truncate::Truncation;
 use write::WriteInFlight;
 
 use crate::request::acks::AckQueue;
@@ -61,6 +64,8 @@ pub(crate) enum LogState {
     Open,
     /// After a storage fault; reads below the high watermark go on.
     Fenced(StorageFault),
+    /// Its end is being cut off: nothing is started any more, until it begins anew.
+    Truncating,
     /// Its topic was deleted.
     Deleting,
 }
@@ -95,6 +100,10 @@ pub(crate) struct Log {
     waits_for_space: bool,
     /// Creations, seals and preallocations in flight.
     segment_work: u32,
+    /// Its end is to be cut off.
+    truncation: Option<Truncation>,
+    /// What a truncation asked the driver for is in flight.
+    truncation_io: bool,
 
     producers: ProducerTable,
     epochs: Vec<(LeaderEpoch, Offset)>,
@@ -145,6 +154,11 @@ impl Log {
         matches!(self.state, LogState::Fenced(_))
     }
 
+    /// Whether I/O may be started for it.
+    pub(crate) fn is_open(&self) -> bool {
+        self.state == LogState::Open
+    }
+
     pub(crate) fn is_deleting(&self) -> bool {
         self.state == LogState::Deleting
     }
@@ -158,6 +172,7 @@ impl Log {
     pub(crate) fn has_io_in_flight(&self) -> bool {
         self.sync.is_syncing()
             || self.segment_work > 0
+            || self.truncation_io
             || self.has_writes_flying()
             || self.doomed.iter().any(DoomedSegment::is_flying)
     }

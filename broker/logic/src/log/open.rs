@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use tackboard_schema::storage::ledger::LedgerRecord;
 use tackboard_schema::{Offset, TimestampMs};
 
-use super::chunk::{Chunk, Chunks};
+use super::chunk::Chunks;
 use super::position::{Position, Positions, StreamByte};
 use super::recent::RecentBatches;
 use super::recovery::RecoveredSegment;
@@ -13,6 +13,7 @@ use super::segment::{Seal, Segment, Segments};
 use super::sync_plan::{LogSync, Reach};
 use super::{Log, LogState};
 use crate::ledger::note_epoch;
+use crate::ledger::writer::RecordNumber;
 use crate::request::acks::AckQueue;
 use crate::shard::context::Context;
 use crate::shard::interface::{BLOCK_BYTES, Effect, OpenLog};
@@ -50,6 +51,8 @@ impl Log {
             issued: Reach { byte: end.at, end },
             waits_for_space: false,
             segment_work: 0,
+            truncation: None,
+            truncation_io: false,
             producers: recovered.producers,
             epochs: recovered.epochs,
             damaged: recovered.damaged,
@@ -68,7 +71,14 @@ impl Log {
         }
         log.producers.open(cx.now);
         log.keep_tail(&recovered.tail, cx);
-        log.begin_epoch(cx);
+        let was_cut = cx
+            .ledger
+            .log(&log.partition)
+            .is_some_and(|known| known.truncate.is_some());
+        let record = log.begin_epoch(cx);
+        if was_cut {
+            log.confirm_cut(record);
+        }
         *cx.index_bytes += log.index_bytes() as i64;
         log
     }
@@ -100,26 +110,11 @@ impl Log {
             at: 0,
             bytes: tail.into(),
         });
-        cx.out.push(Effect::Freeze { chunk, length });
-        let file_at = size - u64::from(length);
-        self.chunks.push_pinned(Chunk {
-            id: chunk,
-            segment: self.segments.active().base,
-            origin: self.segments.active().start.plus(file_at),
-            file_at,
-            capacity: BLOCK_BYTES,
-            own_at: length,
-            filled: length,
-            issued: length,
-            frozen: true,
-            first_batch: self.recent.next_sequence(),
-            batch_count: 0,
-            pinned: true,
-        });
+        self.push_pinned(chunk, length, cx);
     }
 
     /// Begins the epoch in which this broker leads the log, and records what the ledger does not say yet.
-    fn begin_epoch(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn begin_epoch(&mut self, cx: &mut Context<'_>) -> RecordNumber {
         note_epoch(
             &mut self.epochs,
             self.leader_epoch,
@@ -145,8 +140,8 @@ impl Log {
                 offset: self.log_start,
             });
         }
-        self.record_durable(cx);
         *cx.ledger_urgent = true;
+        self.record_durable(cx)
     }
 }
 

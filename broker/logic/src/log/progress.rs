@@ -7,6 +7,7 @@ use super::limits::IO_TIMEOUT_US;
 use super::position::Position;
 use super::sync_plan::Reach;
 use super::{Log, LogState};
+use crate::ledger::writer::RecordNumber;
 use crate::request::acks::AckWaiter;
 use crate::shard::context::Context;
 use crate::shard::interface::{Effect, LogConfig, Refusal, RefusalDetail, StorageFault, SyncId};
@@ -25,6 +26,7 @@ impl Log {
         }
         self.sync_in_background(cx);
         cx.plan.refresh(self.id, &mut self.sync);
+        self.advance_truncation(cx);
         let moved = self.advance_high_watermark();
         self.answer_ready(cx);
         self.refuse_unwritten(cx);
@@ -42,7 +44,8 @@ impl Log {
 
     fn advance_high_watermark(&mut self) -> u64 {
         let counted = self.counted();
-        if counted <= self.high_watermark {
+        // What lies above a cut, or behind a fault, is not shown to anybody any more.
+        if counted <= self.high_watermark || self.is_truncating() || !self.is_open() {
             return 0;
         }
         let bytes = counted.at.since(self.high_watermark.at);
@@ -201,7 +204,7 @@ impl Log {
             self.segments.oldest_work_us(),
         ];
         if let Some(started_us) = started.into_iter().flatten().min()
-            && self.state == LogState::Open
+            && matches!(self.state, LogState::Open | LogState::Truncating)
         {
             let due_us = started_us.saturating_add(IO_TIMEOUT_US);
             if now_us >= due_us {
@@ -212,8 +215,8 @@ impl Log {
         }
     }
 
-    /// Records the durable end in the ledger.
-    pub(crate) fn record_durable(&mut self, cx: &mut Context<'_>) {
+    /// Records the durable end in the ledger, which ends a fence and a truncation.
+    pub(crate) fn record_durable(&mut self, cx: &mut Context<'_>) -> RecordNumber {
         let durable = self.sync.durable();
         let segment = self.segments.holding_end(durable.at);
         self.ledger_durable = durable;
@@ -223,6 +226,6 @@ impl Log {
             segment_base: segment.base.0,
             position: segment.bytes_to(durable.at),
             last_append: self.last_append.unwrap_or(TimestampMs(0)),
-        });
+        })
     }
 }

@@ -32,7 +32,7 @@ impl Log {
     pub(crate) fn keep_house(&mut self, cx: &mut Context<'_>) {
         self.producers.expire(cx.now.monotonic_us);
         self.resume_preallocation();
-        if self.state == LogState::Open {
+        if self.state == LogState::Open && !self.is_truncating() {
             self.roll_expired(cx);
             self.drop_expired(cx);
         }
@@ -123,6 +123,10 @@ impl Log {
     /// Unlinks what the ledger allows. The newest one stays until a later snapshot is on the medium: the producers
     /// would be rebuilt from its own.
     pub(crate) fn unlink_due(&mut self, cx: &mut Context<'_>) {
+        // The recovery that follows a cut takes the files of whatever is below the log's start.
+        if self.is_truncating() {
+            return;
+        }
         let durable = cx.ledger.durable();
         let oldest = self.segments.oldest();
         let newest_may_go = oldest.seal == Seal::Sealed || oldest.checkpointed;
@@ -163,9 +167,9 @@ impl Log {
         is_alone && active.start == self.positions.appended().at && active.is_idle()
     }
 
-    /// Whether files wait for the ledger, or for the next snapshot.
-    pub(crate) fn has_doomed(&self) -> bool {
-        !self.doomed.is_empty()
+    /// Whether files or a truncation wait for the ledger, or files for the next snapshot.
+    pub(crate) fn awaits_ledger(&self) -> bool {
+        !self.doomed.is_empty() || self.truncation_awaits_ledger()
     }
 
     /// Halves the index of the oldest segment that has one worth it. True: memory was given back.

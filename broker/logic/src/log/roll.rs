@@ -172,7 +172,7 @@ impl Log {
     /// flight. Also writes the active segment's
     /// index and snapshot, while the process stops or when they are all that is left.
     pub(super) fn seal_if_due(&mut self, cx: &mut Context<'_>) {
-        if self.state != LogState::Open || self.waits_for_space {
+        if self.state != LogState::Open || self.waits_for_space || self.is_truncating() {
             return;
         }
         let durable = self.sync.durable();
@@ -309,7 +309,7 @@ impl Log {
 
     /// Nothing of this log is left to do before the process stops.
     pub(crate) fn is_drained(&self) -> bool {
-        if self.has_io_in_flight() {
+        if self.has_io_in_flight() || self.is_truncating() {
             return false;
         }
         if self.state != LogState::Open {

@@ -19,6 +19,9 @@ impl Log {
         timestamp: TimestampMs,
         from_offset: Offset,
     ) -> Option<TimestampScan> {
+        if self.is_truncating() {
+            return None;
+        }
         let mut from = from_offset.max(self.log_start);
         // Damage is passed over: its records cannot be read.
         while let Some(range) = self.damaged.iter().find(|r| r.from <= from && from < r.to) {
@@ -74,6 +77,7 @@ impl Log {
             length: (to - file_at) as u32,
             from_offset: from,
             limit_offset,
+            leader_epoch: self.leader_epoch,
         })
     }
 }

@@ -209,7 +209,7 @@ impl Log {
         }
     }
 
-    /// Fenced or deleted: positions do not move any more.
+    /// Fenced, deleted or to be cut: positions do not move any more.
     pub(super) fn is_over(&self) -> bool {
         self.state != LogState::Open
     }
@@ -228,7 +228,7 @@ impl Log {
     /// There is space again.
     /// True: the log had waited for it.
     pub(crate) fn resume_writes(&mut self, cx: &mut Context<'_>) -> bool {
-        if !self.waits_for_space || self.has_writes_flying() {
+        if !self.waits_for_space || self.has_writes_flying() || self.is_over() {
             return false;
         }
         self.waits_for_space = false;

@@ -96,6 +96,8 @@ pub enum LookupStep {
     Listed(ListedOffset),
     /// The log has been deleted.
     Deleted,
+    /// The log's end is being cut off.
+    Truncating,
     /// The device refused.
     Fault(StorageFault),
 }
@@ -117,6 +119,9 @@ impl Lookup {
         let Some(described) = shard.describe(log) else {
             return LookupStep::Deleted;
         };
+        if shard.is_truncating(log) {
+            return LookupStep::Truncating;
+        }
         match wanted {
             Wanted::Latest => LookupStep::Listed(ListedOffset::special(described.high_watermark)),
             Wanted::Earliest => {
@@ -158,6 +163,7 @@ impl Lookup {
                 scan,
             }),
             None if shard.describe(log).is_none() => LookupStep::Deleted,
+            None if shard.is_truncating(log) => LookupStep::Truncating,
             None => LookupStep::Listed(ListedOffset::special(Offset(-1))),
         }
     }

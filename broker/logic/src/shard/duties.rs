@@ -22,9 +22,9 @@ impl Shard {
             let queue = lag > 0 && !std::mem::replace(&mut log.ledger_queued, true);
             let urgent = lag >= LEDGER_LAG_BYTES_MAX;
             let quiet = log.is_deleting() && !log.has_io_in_flight();
-            (moved, queue, urgent, log.has_doomed(), quiet)
+            (moved, queue, urgent, log.awaits_ledger(), quiet)
         });
-        let Some((moved, queue, urgent, has_doomed, quiet)) = moved else {
+        let Some((moved, queue, urgent, awaits_ledger, quiet)) = moved else {
             return;
         };
         if queue {
@@ -33,8 +33,8 @@ impl Shard {
         if urgent {
             self.ledger_due_us = 0;
         }
-        if has_doomed && !self.doomed.contains(&id) {
-            self.doomed.push(id);
+        if awaits_ledger && !self.await_ledger.contains(&id) {
+            self.await_ledger.push(id);
         }
         if moved > 0 {
             self.wake_parked(id, moved, out);
@@ -65,7 +65,7 @@ impl Shard {
     fn start_syncs(&mut self, now: Now, out: &mut Effects) {
         while let Some(id) = self.plan.next_due() {
             self.with_log(now, out, id, |log, cx| {
-                if cx.plan.take(&mut log.sync) {
+                if cx.plan.take(&mut log.sync) && log.is_open() {
                     log.start_sync(cx);
                 }
             });

@@ -160,7 +160,7 @@ impl Shard {
         }
     }
 
-    fn log_mut(&mut self, id: LogId) -> Option<&mut crate::log::Log> {
+    pub(super) fn log_mut(&mut self, id: LogId) -> Option<&mut crate::log::Log> {
         let place = self.slots.get_mut(id.slot as usize)?;
         if place.generation == id.generation {
             place.log.as_deref_mut()

@@ -1,7 +1,7 @@
 //! What must hold after every step, numbered S1 to S10.
 //!
 //! - **S1** log start ≤ high watermark ≤ end; durable ≤ written ≤ appended. Within a process ends fall only through a
-//!   truncation or a fence: [`Positions`](crate::log::position::Positions) and
+//!   truncation, after which the log begins anew: [`Positions`](crate::log::position::Positions) and
 //!   [`LogSync`](crate::log::sync_plan::LogSync) assert that they never do.
 //! - **S2** The durable end moves to X only after a sync, or a write that proves itself, which covers every byte below
 //!   X: only `LogSync` can move it.
@@ -11,7 +11,9 @@
 //! - **S5** Recovery truncates only at or above what the ledger proves; damage below it is kept out of reach.
 //! - **S6** The log's start is durable in the ledger before a file goes; nothing at or above the high watermark goes.
 //! - **S7** A log is deleted only by a committed command: [`Input::Delete`](super::interface::Input::Delete).
-//! - **S8** Old bytes past a new end never parse as valid: files are cut, and epochs never fall within a log.
+//! - **S8** Old bytes past a new end never parse as valid: files are cut, indexes and snapshots that speak of them go,
+//!   and epochs never fall within a log. The ledger has the new end before a file is cut, and the log takes appends
+//!   again only when it has also that it was.
 //! - **S9** Between an offset and the place of its bytes nothing is awaited: one step assigns both.
 //! - **S10** A segment's directory entry is synced before any byte in it counts as durable: nothing is written to a
 //!   segment that is not created.

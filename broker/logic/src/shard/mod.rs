@@ -56,8 +56,8 @@ pub struct Shard {
     turn: Vec<LogId>,
     /// Logs whose durable end the ledger does not know yet.
     unrecorded: VecDeque<LogId>,
-    /// Logs whose segments wait for the ledger before they are unlinked.
-    doomed: Vec<LogId>,
+    /// Logs of which something waits for the ledger: segments to be unlinked, a truncation.
+    await_ledger: Vec<LogId>,
     last_write: u64,
     /// Operations in flight, the ledger's not counted.
     io_in_flight: u64,
@@ -100,7 +100,7 @@ impl Shard {
             stats: ShardStats::default(),
             turn: Vec::new(),
             unrecorded: VecDeque::new(),
-            doomed: Vec::new(),
+            await_ledger: Vec::new(),
             last_write: 0,
             io_in_flight: 0,
             index_bytes: 0,

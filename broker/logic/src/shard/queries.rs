@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tackboard_schema::{Offset, TimestampMs};
+use tackboard_schema::{LeaderEpoch, Offset, TimestampMs};
 
 use super::Shard;
 use super::interface::{LogDescription, LogId, ShardStats, TimestampScan};
@@ -29,6 +29,18 @@ impl Shard {
         from_offset: Offset,
     ) -> Option<TimestampScan> {
         self.log(log)?.timestamp_scan(timestamp, from_offset)
+    }
+
+    /// Whether the log's end is being cut off: nothing is read from it meanwhile.
+    pub fn is_truncating(&self, log: LogId) -> bool {
+        self.log(log).is_some_and(|log| log.is_truncating())
+    }
+
+    /// Whether the log was cut, or is being cut, since a read of its files was named in that epoch. What such a read
+    /// brings is nobody's, and `NOT_LEADER_OR_FOLLOWER` is the answer.
+    pub fn was_cut_since(&self, log: LogId, leader_epoch: LeaderEpoch) -> bool {
+        self.log(log)
+            .is_some_and(|log| log.leader_epoch != leader_epoch || log.is_truncating())
     }
 
     /// Whether there is append budget left; the driver stops reading producer sockets while there is not.

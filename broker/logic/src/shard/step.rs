@@ -5,7 +5,7 @@ use tackboard_schema::{Acks, ErrorCode};
 use super::Shard;
 use super::interface::{
     Append, Effect, Effects, Input, LogConfig, LogId, Now, OpenLog, Refusal, RefusalDetail,
-    StorageFault,
+    StorageFault, Truncate,
 };
 use crate::log::Log;
 
@@ -52,6 +52,7 @@ impl Shard {
                     out,
                 );
             }
+            Input::Truncate(truncate) => self.truncate(now, &truncate, out),
             Input::HurryFetch { ticket } => self.hurry_fetch(ticket, out),
             Input::DropFetch { ticket } => self.drop_fetch(ticket),
             Input::Preallocated {
@@ -90,6 +91,16 @@ impl Shard {
             }
             Input::SegmentDeleted { log, segment } => {
                 self.with_log(now, out, log, |log, _| log.segment_deleted(segment));
+                self.settle(now, log, out);
+            }
+            Input::SegmentRead { log, result } => {
+                let result = result.as_deref().map_err(|fault| *fault);
+                self.with_log(now, out, log, |log, cx| log.segment_read(result, cx));
+                self.settle(now, log, out);
+            }
+            Input::Reopened { log, result } => {
+                let result = result.map(|recovered| *recovered);
+                self.with_log(now, out, log, |log, cx| log.reopened(result, cx));
                 self.settle(now, log, out);
             }
             Input::LedgerWritten { sequence, result } => {
@@ -159,6 +170,34 @@ impl Shard {
         self.settle(now, log, out);
     }
 
+    fn truncate(&mut self, now: Now, truncate: &Truncate, out: &mut Effects) {
+        let begun = self.with_log(now, out, truncate.log, |log, cx| {
+            log.begin_truncation(truncate, cx)
+        });
+        let unknown = Refusal {
+            code: ErrorCode::UnknownTopicOrPartition,
+            detail: RefusalDetail::UnknownLog,
+        };
+        match begun.unwrap_or(Err(unknown)) {
+            Ok(()) => {
+                // Whoever waits for more is told that this is not the place any more.
+                let log = self.log_mut(truncate.log);
+                for parked in log
+                    .map(|log| std::mem::take(&mut log.parked))
+                    .unwrap_or_default()
+                {
+                    self.answer_parked(parked, out);
+                }
+                self.settle(now, truncate.log, out);
+            }
+            Err(refusal) => out.push(Effect::AnswerTruncate {
+                log: truncate.log,
+                ticket: truncate.ticket,
+                outcome: Err(refusal),
+            }),
+        }
+    }
+
     fn delete(&mut self, now: Now, id: LogId, out: &mut Effects) {
         // Nothing is begun behind the last word; the next start finds the tombstone.
         if self.drained {
@@ -185,15 +224,23 @@ impl Shard {
             self.abort("the ledger cannot be written", out);
             return;
         }
-        let mut doomed = std::mem::take(&mut self.doomed);
-        doomed.retain(|log| {
-            let waits = self.with_log(now, out, *log, |log, cx| {
+        let mut waiting = std::mem::take(&mut self.await_ledger);
+        let mut truncating = Vec::new();
+        waiting.retain(|id| {
+            let waits = self.with_log(now, out, *id, |log, cx| {
                 log.unlink_due(cx);
-                log.has_doomed()
+                if log.is_truncating() {
+                    truncating.push(*id);
+                }
+                log.awaits_ledger() && !log.is_truncating()
             });
             waits.unwrap_or(false)
         });
-        self.doomed = doomed;
+        self.await_ledger = waiting;
+        // Those that go on waiting come back.
+        for id in truncating {
+            self.settle(now, id, out);
+        }
     }
 
     fn free_space(&mut self, now: Now, bytes: u64, out: &mut Effects) {
@@ -253,5 +300,7 @@ fn is_completion(input: &Input) -> bool {
             | Input::SegmentCreated { .. }
             | Input::SegmentSealed { .. }
             | Input::SegmentDeleted { .. }
+            | Input::SegmentRead { .. }
+            | Input::Reopened { .. }
     )
 }

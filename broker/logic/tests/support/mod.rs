@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use disk::{File, Folder, listing};
 use tackboard_logic::ledger::{LedgerFiles, LedgerLog, LedgerStart, replay};
-use tackboard_logic::log::recovery::{RecoveredLog, Recovery, RecoveryStep, RestartClass};
+use tackboard_logic::log::recovery::{RecoveredLog, Recovery, RecoveryStep, RestartClass, Sidecar};
 use tackboard_logic::log::trim_read;
 use tackboard_logic::shard::Shard;
 use tackboard_logic::shard::interface::*;
@@ -78,6 +78,7 @@ pub struct World {
     pub pending: Vec<Effect>,
     pub produced: BTreeMap<u64, Result<Produced, Refusal>>,
     pub fetched: BTreeMap<u64, Vec<(FetchAnswer, Vec<u8>)>>,
+    pub truncated: BTreeMap<u64, Result<Truncated, Refusal>>,
     pub fenced: Vec<LogId>,
     pub deleted: Vec<LogId>,
     pub aborted: Option<&'static str>,
@@ -115,6 +116,7 @@ impl World {
             pending: Vec::new(),
             produced: BTreeMap::new(),
             fetched: BTreeMap::new(),
+            truncated: BTreeMap::new(),
             fenced: Vec::new(),
             deleted: Vec::new(),
             aborted: None,
@@ -234,6 +236,14 @@ impl World {
                     folder.remove(&segment.0.0);
                     recovery.done(Ok(()));
                 }
+                RecoveryStep::RemoveSidecar { segment, sidecar } => {
+                    let files = folder.get_mut(&segment.0.0).unwrap();
+                    match sidecar {
+                        Sidecar::Index => files.index = None,
+                        Sidecar::Producers => files.producers = None,
+                    }
+                    recovery.done(Ok(()));
+                }
                 RecoveryStep::CreateSegment {
                     segment,
                     preallocate,
@@ -284,6 +294,20 @@ impl World {
             deadline_us: self.now.monotonic_us + 30_000_000,
         }));
         ticket
+    }
+
+    /// Cuts a log's end off; it goes on in the next epoch.
+    pub fn truncate(&mut self, log: LogId, offset: i64, below_high_watermark: bool) -> u64 {
+        self.next_ticket += 1;
+        self.epoch += 1;
+        self.step(Input::Truncate(Truncate {
+            log,
+            ticket: Ticket(self.next_ticket),
+            offset: Offset(offset),
+            leader_epoch: LeaderEpoch(self.epoch),
+            below_high_watermark,
+        }));
+        self.next_ticket
     }
 
     pub fn fetch(&mut self, log: LogId, offset: i64, bytes_max: u32, wait_us: u64) -> u64 {
@@ -436,6 +460,11 @@ impl World {
                 }
             }
             Effect::AnswerFetch { ticket, answers } => self.answer_fetch(ticket, answers),
+            Effect::AnswerTruncate {
+                ticket, outcome, ..
+            } => {
+                assert!(self.truncated.insert(ticket.0, outcome).is_none());
+            }
             Effect::LogDeleted { log } => self.deleted.push(log),
             Effect::Fenced { log, .. } => self.fenced.push(log),
             Effect::Abort { why } => self.aborted = Some(why),
@@ -445,6 +474,8 @@ impl World {
             | Effect::CreateSegment { .. }
             | Effect::SealSegment { .. }
             | Effect::DeleteSegment { .. }
+            | Effect::ReadSegment { .. }
+            | Effect::Reopen { .. }
             | Effect::WriteLedger { .. } => self.pending.push(effect),
         }
     }
@@ -520,13 +551,41 @@ impl World {
             },
             Effect::DeleteSegment { log, segment } => Input::SegmentDeleted { log, segment },
             Effect::WriteLedger { sequence, .. } => Input::LedgerWritten { sequence, result },
+            Effect::ReadSegment {
+                log,
+                segment,
+                file_at,
+                length,
+            } => {
+                let bytes = &self.file(log, segment).seen;
+                let from = (file_at as usize).min(bytes.len());
+                let to = (from + length as usize).min(bytes.len());
+                let result = result.map(|()| bytes[from..to].into());
+                Input::SegmentRead { log, result }
+            }
+            Effect::Reopen(reopen) => Input::Reopened {
+                log: reopen.log,
+                result: result.map(|()| Box::new(self.reopen(&reopen))),
+            },
             other => panic!("not an operation: {other:?}"),
         };
         self.step(input);
     }
 
+    fn reopen(&mut self, reopen: &Reopen) -> RecoveredLog {
+        let Reopen {
+            topic_partition,
+            config,
+            restart,
+            ledger,
+            ..
+        } = reopen;
+        self.recover_with(*topic_partition, config, *restart, Some(ledger))
+    }
+
     fn perform(&mut self, effect: &Effect) {
         match effect {
+            Effect::ReadSegment { .. } | Effect::Reopen(_) => {}
             Effect::Write {
                 log,
                 segment,
@@ -650,6 +709,9 @@ impl World {
                 self.ledger[usize::from(*file == LedgerFile::B)].write(*at, bytes);
             }
             Effect::Sync { .. } => {}
+            Effect::Reopen(reopen) => {
+                self.reopen(reopen);
+            }
             other => self.perform(other),
         }
     }
@@ -664,6 +726,7 @@ impl World {
         self.logs.clear();
         self.produced.clear();
         self.fetched.clear();
+        self.truncated.clear();
         self.drained = None;
         let image = replay(&[LedgerFiles {
             a: &self.ledger[0].seen,

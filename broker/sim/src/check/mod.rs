@@ -10,6 +10,7 @@ mod recovered;
 mod refusal;
 mod retention;
 mod served;
+mod truncation;
 mod watermark;
 
 pub use acknowledged::{acknowledged, answer, high_watermark_is_kept, locate};
@@ -21,4 +22,5 @@ pub use recovered::recovered;
 pub use refusal::refusal;
 pub use retention::deletion;
 pub use served::{fetch_error, out_of_range, served};
+pub use truncation::{cut, cut_refused, not_cut_off};
 pub use watermark::{log_end, watermarks};

@@ -21,6 +21,9 @@ pub fn recovered(
         false => partition.survives_kill,
         true => partition.survives_power_loss,
     };
+    // A truncation under way may have come to its end, or to nothing.
+    let cut = partition.cutting.take().map(|cutting| cutting.at);
+    let promised = if cut == Some(end) { end } else { promised };
     let rotten = partition.sequence.iter().any(|placed| placed.rotten);
     assert!(
         rotten || recovered.damaged.is_empty(),
@@ -59,7 +62,7 @@ pub fn recovered(
 }
 
 /// All that is left lies in its files and outlives a power loss, since it may be read at once (S4).
-fn contents(partition: &mut Partition, start: i64, disk: &mut Disk) {
+pub(super) fn contents(partition: &mut Partition, start: i64, disk: &mut Disk) {
     let number = partition.number;
     for index in partition.index_from(start)..partition.sequence.len() {
         let placed = &partition.sequence[index];

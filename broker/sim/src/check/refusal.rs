@@ -22,6 +22,7 @@ pub fn refusal(
         ErrorCode::InvalidProducerEpoch => is_due(Expected::StaleEpoch),
         ErrorCode::MessageTooLarge => batch.bytes.len() as u64 > partition.batch_bytes_max(),
         ErrorCode::UnknownTopicOrPartition => partition.deleted,
+        ErrorCode::NotLeaderOrFollower => partition.was_cut,
         ErrorCode::KafkaStorageError => faults_injected,
         ErrorCode::StorageFull
         | ErrorCode::OverBudget

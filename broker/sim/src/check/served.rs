@@ -108,6 +108,7 @@ pub fn out_of_range(partition: &Partition, offset: i64, answer: &FetchAnswer) {
 pub fn fetch_error(partition: &Partition, code: ErrorCode, faults_injected: bool) {
     let allowed = match code {
         ErrorCode::UnknownTopicOrPartition => partition.deleted,
+        ErrorCode::NotLeaderOrFollower => partition.was_cut,
         ErrorCode::KafkaStorageError | ErrorCode::CorruptMessage => faults_injected,
         ErrorCode::ShuttingDown => true,
         _ => false,

@@ -8,5 +8,5 @@ mod partition;
 mod producer;
 
 pub use batch::{Batch, Stamp};
-pub use partition::{Partition, Placed};
+pub use partition::{Cutting, Partition, Placed};
 pub use producer::{Expected, ProducerTruth, next_sequence};

@@ -35,6 +35,15 @@ impl Placed {
     }
 }
 
+/// A truncation that was begun and not yet answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cutting {
+    /// Who waits for it.
+    pub ticket: u64,
+    /// Where the log ends then.
+    pub at: i64,
+}
+
 /// One partition of one topic; a topic that is created anew is a new partition.
 #[derive(Debug)]
 pub struct Partition {
@@ -48,8 +57,14 @@ pub struct Partition {
     pub config: LogConfig,
     /// Settings that it had before; retention by them may still be noticed.
     pub former_configs: Vec<LogConfig>,
-    /// The epoch of the leader, bumped at each start.
+    /// The epoch of the leader, bumped at each start and each truncation.
     pub leader_epoch: i32,
+    /// The greatest epoch that was ever named.
+    pub granted_epoch: i32,
+    /// Its end is being cut off: a recovery may find the log as it was, or cut.
+    pub cutting: Option<Cutting>,
+    /// It was cut at some time, so that it may ask to look for the leader anew.
+    pub was_cut: bool,
     /// The topic was deleted.
     pub deleted: bool,
     /// Every batch that may still be in the log, in order and without gaps.
@@ -88,6 +103,9 @@ impl Partition {
             config,
             former_configs: Vec::new(),
             leader_epoch: 0,
+            granted_epoch: 0,
+            cutting: None,
+            was_cut: false,
             deleted: false,
             sequence: VecDeque::new(),
             end: 0,
@@ -102,6 +120,28 @@ impl Partition {
             known_from: vec![i64::MIN],
             damaged: Vec::new(),
         }
+    }
+
+    /// The next epoch.
+    pub fn grant_epoch(&mut self) -> i32 {
+        self.granted_epoch += 1;
+        self.granted_epoch
+    }
+
+    /// Where the log ends if it is cut at `offset`.
+    pub fn cut_at(&self, offset: i64) -> i64 {
+        self.holding(offset).map_or(offset, |placed| placed.base)
+    }
+
+    /// The log was cut at `at`, and all that is left is durable. Returns how many batches went.
+    pub fn cut(&mut self, at: i64) -> usize {
+        let gone = self.lose_from(at);
+        self.survives_kill = at;
+        self.survives_power_loss = at;
+        self.high_watermark = self.high_watermark.min(at);
+        self.seen_at.clear();
+        self.damaged.retain(|(from, _)| *from < at);
+        gone
     }
 
     /// The settings change.

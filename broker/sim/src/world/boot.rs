@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tackboard_logic::ledger::{self, LedgerFiles, LedgerImage, LedgerLog, LedgerStart};
 use tackboard_logic::log::recovery::{
-    RecoveredLog, Recovery, RecoveryStep, RestartClass, SegmentFile,
+    RecoveredLog, Recovery, RecoveryStep, RestartClass, SegmentFile, Sidecar,
 };
 use tackboard_logic::shard::Shard;
 use tackboard_logic::shard::interface::{
@@ -12,7 +12,7 @@ use tackboard_logic::shard::interface::{
 };
 use tackboard_schema::{LeaderEpoch, Offset, TopicPartition};
 
-use super::io::{Action, create_segment, delete_segment, reaction_us};
+use super::io::{Action, create_segment, reaction_us};
 use super::process::{Host, Process};
 use super::{Event, World, trace};
 use crate::check;
@@ -54,7 +54,8 @@ impl World {
         self.draw_cores();
         let live: Vec<u32> = self.live_partitions().collect();
         for number in &live {
-            self.partition(*number).leader_epoch += 1;
+            let partition = self.partition(*number);
+            partition.leader_epoch = partition.grant_epoch();
         }
         self.start_shards(&image)?;
         let generation = self.process_mut().generation;
@@ -247,10 +248,11 @@ impl World {
         if recovered.torn_tail_at.is_some() {
             self.see(Seen::TornTail);
         }
+        self.take_damage(number, recovered);
         let partition = &mut self.partitions[number as usize];
-        for range in &recovered.damaged {
-            self.coverage.hit(Seen::DamageReported);
-            partition.damaged.push((range.from.0, range.to.0));
+        let cut = partition.cutting.filter(|cut| cut.at < partition.end);
+        if cut.is_some_and(|cut| cut.at == recovered.log_end_offset.0) {
+            self.coverage.hit(Seen::TruncationRecovered);
         }
         let lost = check::recovered(
             partition,
@@ -261,6 +263,14 @@ impl World {
         );
         if lost > 0 {
             self.see(Seen::LegitimateLoss);
+        }
+    }
+
+    pub(super) fn take_damage(&mut self, number: u32, recovered: &RecoveredLog) {
+        for range in &recovered.damaged {
+            self.see(Seen::DamageReported);
+            let range = (range.from.0, range.to.0);
+            self.partition(number).damaged.push(range);
         }
     }
 
@@ -314,7 +324,7 @@ impl World {
         panic!("recovery of partition {number} doesn't end");
     }
 
-    fn segment_files(&mut self, folder: FolderName) -> Vec<SegmentFile> {
+    pub(super) fn segment_files(&mut self, folder: FolderName) -> Vec<SegmentFile> {
         let names: Vec<FileName> = self.disk.folder(folder).names().collect();
         let logs = names.iter().filter_map(|name| match name {
             FileName::Log(base) => Some(*base),
@@ -413,7 +423,7 @@ impl World {
 }
 
 /// The actions of a recovery step that changes something.
-fn change(folder: FolderName, step: RecoveryStep) -> Vec<Action> {
+pub(super) fn change(folder: FolderName, step: RecoveryStep) -> Vec<Action> {
     match step {
         RecoveryStep::Truncate { segment, size } => {
             vec![Action::Cut {
@@ -422,7 +432,23 @@ fn change(folder: FolderName, step: RecoveryStep) -> Vec<Action> {
                 size,
             }]
         }
-        RecoveryStep::Remove { segment } => delete_segment(folder, segment.0.0),
+        RecoveryStep::Remove { segment } => {
+            let base = segment.0.0;
+            let unlink = |name| Action::Unlink { folder, name };
+            vec![
+                unlink(FileName::Index(base)),
+                unlink(FileName::Producers(base)),
+                Action::SyncFolder { folder, covered: 0 },
+                unlink(FileName::Log(base)),
+            ]
+        }
+        RecoveryStep::RemoveSidecar { segment, sidecar } => {
+            let name = match sidecar {
+                Sidecar::Index => FileName::Index(segment.0.0),
+                Sidecar::Producers => FileName::Producers(segment.0.0),
+            };
+            vec![Action::Unlink { folder, name }]
+        }
         RecoveryStep::CreateSegment {
             segment,
             preallocate,

@@ -36,6 +36,9 @@ impl World {
         if self.rng.one_in(self.options.configure_every) {
             self.change_settings();
         }
+        if self.rng.one_in(self.options.truncate_every) {
+            self.cut_a_log();
+        }
         if self.rng.one_in(self.options.bit_rot_every) {
             self.rot_a_bit();
         }

@@ -261,6 +261,14 @@ impl World {
             return;
         }
         consumer.reads -= 1;
+        // What was read while the log was cut is nobody's.
+        let was_cut = self.serving(number).is_some_and(|(core, log)| {
+            let shard = &self.host(core).shard;
+            shard.was_cut_since(log, read.leader_epoch)
+        });
+        if was_cut {
+            return;
+        }
         // The files of a deleted topic may be gone by now.
         let Some(bytes) = bytes.ok().filter(|_| !self.partition(number).deleted) else {
             return;
@@ -408,6 +416,7 @@ impl World {
                 LookupStep::Listed(listed) => {
                     return Some(Some((listed.offset.0, listed.timestamp.0)));
                 }
+                LookupStep::Truncating => return None,
                 LookupStep::Deleted | LookupStep::Fault(_) => {
                     panic!("the log is open and its reads do not fail: {step:?}")
                 }

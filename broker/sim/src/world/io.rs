@@ -12,6 +12,7 @@ use tackboard_logic::shard::interface::{
 use tackboard_schema::Durability;
 
 use super::consuming::ReadFor;
+use super::truncating::Reopening;
 use super::{Event, World, trace};
 use crate::check;
 use crate::coverage::Event as Seen;
@@ -83,6 +84,8 @@ pub(super) enum Completion {
     Created(LogId, SegmentBase),
     Sealed(LogId, SegmentBase),
     Deleted(LogId, SegmentBase),
+    SegmentRead(LogId),
+    Reopening(Box<Reopening>),
     LedgerWritten(u64),
     Read(ReadFor),
 }
@@ -186,6 +189,19 @@ impl World {
                     delete_segment(folder, segment.0.0),
                     Completion::Deleted(log, segment),
                 )
+            }
+            Effect::ReadSegment {
+                log,
+                segment,
+                file_at,
+                length,
+            } => {
+                let action = Action::Read {
+                    file: self.segment(core, log, segment),
+                    at: file_at,
+                    length: length as usize,
+                };
+                (vec![action], Completion::SegmentRead(log))
             }
             Effect::WriteLedger {
                 sequence,
@@ -365,6 +381,13 @@ impl World {
                 }
             }
             Completion::Deleted(log, segment) => Input::SegmentDeleted { log, segment },
+            Completion::SegmentRead(log) => Input::SegmentRead {
+                log,
+                result: result.map(|()| bytes.into_boxed_slice()),
+            },
+            Completion::Reopening(reopening) => {
+                return self.go_on_reopening(core, reopening, result.map(|()| bytes));
+            }
             Completion::LedgerWritten(sequence) => Input::LedgerWritten { sequence, result },
             Completion::Read(read_for) => {
                 self.read_arrived(core, read_for, result.map(|()| bytes));
@@ -702,7 +725,7 @@ fn seal_segment(
     script
 }
 
-pub(super) fn delete_segment(folder: FolderName, base: i64) -> Vec<Action> {
+fn delete_segment(folder: FolderName, base: i64) -> Vec<Action> {
     let names = [
         FileName::Log(base),
         FileName::Index(base),

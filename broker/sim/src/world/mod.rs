@@ -5,6 +5,7 @@
 //! - [`boot`]: from the files on disk to serving shards, [`crash`]: and the ways back;
 //! - [`turn`]: inputs in, effects out, [`io`]: what becomes of effects that take time;
 //! - [`producing`], [`consuming`]: the clients;
+//! - [`truncating`]: ends of logs are cut off;
 //! - [`chaos`]: what happens out of the blue, [`heal`]: how it must end.
 //!
 //! Every decision is drawn from one stream of random numbers, so a seed replays exactly.
@@ -17,6 +18,7 @@ mod heal;
 mod io;
 mod process;
 mod producing;
+mod truncating;
 mod turn;
 
 use std::cmp::Reverse;

@@ -7,6 +7,7 @@ use tackboard_logic::shard::interface::{Append, Input, LogId, Produced, Refusal,
 use tackboard_schema::{Acks, Durability, ErrorCode};
 
 use super::process::Payload;
+use super::truncating::Cut;
 use super::turn::Decision;
 use super::{Event, World, trace};
 use crate::check;
@@ -25,6 +26,7 @@ pub(super) enum Waiting {
     Fetch {
         consumer: usize,
     },
+    Truncate(Cut),
     /// The connection was lost; the broker doesn't know.
     Nobody {
         request: Option<Request>,
@@ -252,7 +254,7 @@ impl World {
         let (producer, request) = match waiting {
             Waiting::Produce { producer, request } => (Some(producer), Some(request)),
             Waiting::Nobody { request } => (None, request),
-            Waiting::Fetch { .. } => panic!("a fetch is answered as a produce"),
+            Waiting::Fetch { .. } | Waiting::Truncate(_) => panic!("{ticket} is no append"),
         };
         let request = request.expect("only appends are answered so");
         // The decision about a batch is made in the step that takes it; a later answer is about acks.
@@ -299,6 +301,7 @@ impl World {
             self.see(Seen::AcknowledgedWritten);
         }
         let partition = &mut self.partitions[request.partition as usize];
+        check::not_cut_off(partition, produced.base_offset.0);
         check::acknowledged(
             partition,
             produced.base_offset.0,

@@ -111,6 +111,7 @@ impl World {
             Input::Append(append) => Some(*append),
             _ => None,
         };
+        self.note_cut(core, &input);
         let now = self.clock.now();
         let host = self.host(core);
         host.shard.step(now, input, &mut host.effects);
@@ -218,6 +219,10 @@ impl World {
                     .collect();
                 self.fetched(core, ticket.0, answers);
             }
+            Effect::AnswerTruncate {
+                ticket, outcome, ..
+            } => self.truncated(ticket.0, outcome),
+            Effect::Reopen(reopen) => self.start_reopening(core, *reopen),
             Effect::LogDeleted { log } => self.log_deleted(core, log),
             Effect::Fenced { log, why } => self.log_fenced(core, log, why),
             Effect::Abort { why } => self.process_mut().aborted = Some(why),
@@ -232,6 +237,7 @@ impl World {
             | Effect::CreateSegment { .. }
             | Effect::SealSegment { .. }
             | Effect::DeleteSegment { .. }
+            | Effect::ReadSegment { .. }
             | Effect::WriteLedger { .. } => self.start_io(core, effect),
         }
     }
@@ -310,10 +316,17 @@ impl World {
         if count == 0 {
             return;
         }
-        let Some((log, number)) = host.partitions.iter().nth((draw % count) as usize) else {
+        let Some(log) = host.partitions.keys().nth((draw % count) as usize) else {
             return;
         };
-        let (log, number) = (*log, *number);
+        let log = *log;
+        self.look_at(core, log);
+    }
+
+    /// The same for one log.
+    pub(super) fn look_at(&mut self, core: usize, log: LogId) {
+        let host = self.host(core);
+        let number = host.partitions[&log];
         let description = host.shard.describe(log).expect("the log is open");
         let latest_ms = self.clock.wall_latest_ms();
         let partition = &mut self.partitions[number as usize];
@@ -324,7 +337,9 @@ impl World {
             latest_ms,
         );
         check::log_end(partition, description.log_end_offset.0);
-        check::high_watermark_is_kept(partition, &mut self.disk);
+        if partition.cutting.is_none() {
+            check::high_watermark_is_kept(partition, &mut self.disk);
+        }
         check::note_high_watermark(partition, self.clock.now_us());
     }
 

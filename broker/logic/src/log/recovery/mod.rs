@@ -3,7 +3,8 @@
 //! The driver calls [`Recovery::next`], does what it says, answers with [`Recovery::provide`] (reads) or
 //! [`Recovery::done`] (the rest), and asks again. The stages:
 //!
-//! 1. Files that a truncation or the log's start has passed go.
+//! 1. Files that a truncation or the log's start has passed go, and what is beside the `.log` file and speaks of
+//!    batches that were cut off.
 //! 2. Closed segments are trusted through their `.idx`; after a clean stop the active one as well.
 //! 3. The newest `.pst` is taken; batches behind its offset rebuild the producers from there.
 //! 4. Scan: length, magic, checksum, contiguity, epochs that never fall. The first batch that does not hold is a torn
@@ -57,6 +58,15 @@ pub struct SegmentFile {
     pub has_producers: bool,
 }
 
+/// A file that belongs to a segment's `.log` file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sidecar {
+    /// `.idx`
+    Index,
+    /// `.pst`
+    Producers,
+}
+
 /// What recovery wants done next. Reads are answered with [`Recovery::provide`], the rest with [`Recovery::done`].
 #[derive(Debug)]
 pub enum RecoveryStep {
@@ -87,7 +97,8 @@ pub enum RecoveryStep {
         /// Its new length.
         size: u64,
     },
-    /// Remove a segment's files.
+    /// Remove a segment's files: the index and the snapshot first, and for good (the directory is synced) before the
+    /// `.log` file goes. Should its name be used again, they would speak of what is gone.
     Remove {
         /// Which segment.
         segment: SegmentBase,
@@ -97,6 +108,13 @@ pub enum RecoveryStep {
     SetAside {
         /// Which segment.
         segment: SegmentBase,
+    },
+    /// Remove one of a segment's files beside the `.log` file.
+    RemoveSidecar {
+        /// Which segment.
+        segment: SegmentBase,
+        /// Which file.
+        sidecar: Sidecar,
     },
     /// Create a segment's file and sync the directory.
     CreateSegment {
@@ -241,11 +259,26 @@ pub struct Recovery {
 /// A change to the files of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FileWork {
-    Truncate { segment: SegmentBase, size: u64 },
-    Remove { segment: SegmentBase },
-    SetAside { segment: SegmentBase },
-    Create { segment: SegmentBase },
-    Sync { segment: SegmentBase },
+    Truncate {
+        segment: SegmentBase,
+        size: u64,
+    },
+    Remove {
+        segment: SegmentBase,
+    },
+    SetAside {
+        segment: SegmentBase,
+    },
+    RemoveSidecar {
+        segment: SegmentBase,
+        sidecar: Sidecar,
+    },
+    Create {
+        segment: SegmentBase,
+    },
+    Sync {
+        segment: SegmentBase,
+    },
 }
 
 /// How much of a file the scan asks for at a time, in bytes.
@@ -298,6 +331,10 @@ impl Recovery {
             },
             Some(FileWork::Remove { segment }) => RecoveryStep::Remove { segment: *segment },
             Some(FileWork::SetAside { segment }) => RecoveryStep::SetAside { segment: *segment },
+            Some(FileWork::RemoveSidecar { segment, sidecar }) => RecoveryStep::RemoveSidecar {
+                segment: *segment,
+                sidecar: *sidecar,
+            },
             Some(FileWork::Create { segment }) => RecoveryStep::CreateSegment {
                 segment: *segment,
                 preallocate: self.first_preallocation(),

@@ -7,7 +7,7 @@ use tackboard_schema::{Offset, TimestampMs};
 use super::scan::{Boundary, SegmentScan, Sink};
 use super::{
     DamagedRange, FileWork, RecoveredLog, RecoveredSegment, Recovery, RecoveryStep, RestartClass,
-    SegmentFile,
+    SegmentFile, Sidecar,
 };
 use crate::log::index::SparseIndex;
 use crate::log::producers::ProducerTable;
@@ -60,11 +60,29 @@ impl Recovery {
         for file in files.drain(..passed.saturating_sub(1)) {
             self.work.push_back(FileWork::Remove { segment: file.base });
         }
+        if let Some(last) = files.last_mut().filter(|file| self.is_cut(file)) {
+            // It may speak of what was cut off; if not, the scan tells as much.
+            if std::mem::take(&mut last.has_index) {
+                self.remove_sidecar(last.base, Sidecar::Index);
+            }
+        }
         let candidate = |file| Candidate {
             file,
             summary: None,
         };
         self.candidates = files.into_iter().map(candidate).collect();
+    }
+
+    /// Whether the log is cut within this segment, or at its start.
+    fn is_cut(&self, file: &SegmentFile) -> bool {
+        self.ledger
+            .truncate
+            .is_some_and(|cut| cut.segment == file.base)
+    }
+
+    fn remove_sidecar(&mut self, segment: SegmentBase, sidecar: Sidecar) {
+        self.work
+            .push_back(FileWork::RemoveSidecar { segment, sidecar });
     }
 
     /// The next read, or the end.
@@ -162,7 +180,14 @@ impl Recovery {
                         self.producers = ProducerTable::from_entries(snapshot.producers);
                         Stage::Segments { at: 0, scan: None }
                     }
-                    None => Stage::Producers { below: below - 1 },
+                    None => {
+                        // One that lies below the cut is kept: it may be the only one.
+                        let file = self.candidates[below - 1].file;
+                        if self.is_cut(&file) {
+                            self.remove_sidecar(file.base, Sidecar::Producers);
+                        }
+                        Stage::Producers { below: below - 1 }
+                    }
                 };
             }
             Stage::Segments { .. } | Stage::Tail { .. } => match bytes {
@@ -312,7 +337,8 @@ impl Recovery {
         let base = next.file.base;
         let opened = self.ledger.opened.map(|(base, _)| base);
         let durable = self.ledger.durable.map(|end| end.segment);
-        let is_known = next.summary.is_some() || [opened, durable].contains(&Some(base));
+        let cut = self.ledger.truncate.map(|end| end.segment);
+        let is_known = next.summary.is_some() || [opened, durable, cut].contains(&Some(base));
         base.0 < self.ceiling() && !is_known
     }
 
@@ -413,9 +439,10 @@ impl Recovery {
     /// Cuts a torn tail off, with every segment behind it: nothing there was ever proven.
     fn cut_tail(&mut self, at: usize, scan: &SegmentScan) {
         let is_last = at + 1 == self.candidates.len();
-        // After a clean stop nothing is torn: what lies behind the end came from elsewhere.
+        // After a clean stop nothing is torn: what lies behind the end came from elsewhere. Nor is what lies behind a cut.
         let was_clean = self.restart == RestartClass::Clean;
-        if scan.torn || !(is_last || was_clean) {
+        let is_cut = scan.expected == self.ceiling();
+        if (scan.torn || !(is_last || was_clean)) && !is_cut {
             self.torn_tail_at = Some(scan.expected);
         }
         for later in self.candidates.drain(at + 1..).rev() {
@@ -493,6 +520,11 @@ impl Recovery {
             });
         }
         let active = &self.segments[self.segments.len() - 1];
+        if self.ledger.truncate.is_some() {
+            // What was removed stays removed, also where nothing was scanned.
+            let segment = active.base;
+            self.work.push_back(FileWork::Sync { segment });
+        }
         let size = active.size_bytes;
         let missing_tail = active.indexed && !size.is_multiple_of(u64::from(BLOCK_BYTES));
         self.stage = if missing_tail {

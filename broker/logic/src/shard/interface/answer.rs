@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tackboard_schema::{ErrorCode, Offset, TimestampMs};
+use tackboard_schema::{ErrorCode, LeaderEpoch, Offset, TimestampMs};
 
 use super::{ChunkId, LogId, SegmentBase};
 
@@ -17,6 +17,13 @@ pub struct Produced {
     pub log_start_offset: Offset,
     /// A retry of a batch that is in the log; `base_offset` is the first one's.
     pub duplicate: bool,
+}
+
+/// A log whose end was cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Truncated {
+    /// Where it ends now: at the offset asked for, or at the start of the batch that held it.
+    pub log_end_offset: Offset,
 }
 
 /// What a fetch found in one log.
@@ -78,6 +85,9 @@ pub struct DiskRead {
     pub limit_offset: Offset,
     /// Most bytes to send, though at least one whole batch.
     pub bytes_max: u32,
+    /// The epoch in which the log is led: what was read counts unless
+    /// [`Shard::was_cut_since`](crate::shard::Shard::was_cut_since) says otherwise.
+    pub leader_epoch: LeaderEpoch,
 }
 
 /// Bytes to read to find the first record at or after a time. [`crate::log::find_record`] then looks in them.
@@ -93,4 +103,6 @@ pub struct TimestampScan {
     pub from_offset: Offset,
     /// Neither do records at or above it.
     pub limit_offset: Offset,
+    /// As in [`DiskRead`].
+    pub leader_epoch: LeaderEpoch,
 }

@@ -1,11 +1,13 @@
 //! What a core's logic wants done: moves in memory, I/O to start, answers to give.
 
-use tackboard_schema::{LeaderEpoch, Offset};
+use tackboard_schema::{LeaderEpoch, Offset, TopicPartition};
 
 use super::{
-    CachedSlice, ChunkId, FetchAnswer, LogId, PayloadId, Produced, Refusal, SegmentBase,
-    StorageFault, SyncId, Ticket, Unwritten, WriteId,
+    CachedSlice, ChunkId, FetchAnswer, LogConfig, LogId, PayloadId, Produced, Refusal, SegmentBase,
+    StorageFault, SyncId, Ticket, Truncated, Unwritten, WriteId,
 };
+use crate::ledger::LedgerLog;
+use crate::log::recovery::RestartClass;
 
 /// Which of a core's two ledger files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +16,21 @@ pub enum LedgerFile {
     A,
     /// `ledger/<n>.b`
     B,
+}
+
+/// How a log is to be recovered whose end the ledger has cut off.
+#[derive(Debug)]
+pub struct Reopen {
+    /// Which log.
+    pub log: LogId,
+    /// Its name.
+    pub topic_partition: TopicPartition,
+    /// What governs it.
+    pub config: LogConfig,
+    /// For the recovery.
+    pub restart: RestartClass,
+    /// What the ledger says of it.
+    pub ledger: LedgerLog,
 }
 
 /// What a core's logic wants done.
@@ -139,6 +156,20 @@ pub enum Effect {
         /// Which segment.
         segment: SegmentBase,
     },
+    /// Read a part of a segment, at any position.
+    ReadSegment {
+        /// Whose.
+        log: LogId,
+        /// Which segment.
+        segment: SegmentBase,
+        /// From where in the file.
+        file_at: u64,
+        /// Bytes.
+        length: u32,
+    },
+    /// Close the files of a log, run its [`Recovery`](crate::log::recovery::Recovery), and open them again. Nothing of
+    /// the log is in flight but reads for requests, which may fail or bring anything.
+    Reopen(Box<Reopen>),
     /// The chunk left the tail cache; readers that hold it keep it alive.
     ReleaseChunk {
         /// Which chunk.
@@ -173,6 +204,16 @@ pub enum Effect {
         ticket: Ticket,
         /// One per entry, in the request's order.
         answers: Vec<FetchAnswer>,
+    },
+    /// The outcome of a truncation.
+    AnswerTruncate {
+        /// Which log.
+        log: LogId,
+        /// Whom to answer.
+        ticket: Ticket,
+        /// What became of it. Refused with [`RefusalDetail::CutUnfinished`](super::RefusalDetail::CutUnfinished) it is
+        /// carried out by the next recovery, with any other refusal the log is as it was.
+        outcome: Result<Truncated, Refusal>,
     },
     /// Nothing of this log is in flight any more: its folder may go to `trash/`.
     LogDeleted {

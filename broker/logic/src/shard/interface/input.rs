@@ -40,6 +40,23 @@ pub struct Append {
     pub deadline_us: u64,
 }
 
+/// Cuts the end off a log.
+#[derive(Clone, Copy, Debug)]
+pub struct Truncate {
+    /// Which log.
+    pub log: LogId,
+    /// Whom to answer.
+    pub ticket: Ticket,
+    /// Where it is to end: not below its start, not above its end. Of a batch that holds this offset nothing stays.
+    pub offset: Offset,
+    /// The epoch in which the log goes on. It is greater than the one in which it is led now, so that what is written
+    /// next is told from what was cut off (R2).
+    pub leader_epoch: LeaderEpoch,
+    /// Cut below the high watermark, too, which loses what consumers may have read: allowed only when the metadata
+    /// records an unclean election (R9).
+    pub below_high_watermark: bool,
+}
+
 /// One log that a fetch reads.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchEntry {
@@ -69,6 +86,9 @@ pub enum Input {
         /// Which log.
         log: LogId,
     },
+    /// A log's end is to go. Until [`Effect::AnswerTruncate`](super::Effect::AnswerTruncate) appends and fetches are
+    /// refused with `NOT_LEADER_OR_FOLLOWER`, and so is whoever waits for what will be gone.
+    Truncate(Truncate),
     /// One batch. A produce entry of several batches is several appends with a ticket each.
     Append(Append),
     /// One fetch over logs of this core.
@@ -149,6 +169,20 @@ pub enum Input {
         log: LogId,
         /// Which segment.
         segment: SegmentBase,
+    },
+    /// What [`Effect::ReadSegment`](super::Effect::ReadSegment) asked for.
+    SegmentRead {
+        /// Whose.
+        log: LogId,
+        /// The bytes, fewer than asked for at the end of the file.
+        result: Result<Box<[u8]>, StorageFault>,
+    },
+    /// What [`Effect::Reopen`](super::Effect::Reopen) asked for.
+    Reopened {
+        /// Whose.
+        log: LogId,
+        /// What recovery found.
+        result: Result<Box<RecoveredLog>, StorageFault>,
     },
     /// A ledger write is on the medium.
     LedgerWritten {

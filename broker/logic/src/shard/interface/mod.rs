@@ -24,10 +24,12 @@ mod names;
 mod refusal;
 mod report;
 
-pub use answer::{CachedSlice, DiskRead, FetchAnswer, FetchData, Produced, TimestampScan};
+pub use answer::{
+    CachedSlice, DiskRead, FetchAnswer, FetchData, Produced, TimestampScan, Truncated,
+};
 pub use configuration::{LogConfig, RetentionClock, ShardConfig};
-pub use effect::{Effect, Effects, LedgerFile};
-pub use input::{Append, FetchEntry, Input, OpenLog};
+pub use effect::{Effect, Effects, LedgerFile, Reopen};
+pub use input::{Append, FetchEntry, Input, OpenLog, Truncate};
 pub use names::{
     BLOCK_BYTES, ChunkId, LogId, Now, PayloadId, SegmentBase, SyncId, Ticket, WriteId,
 };

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tackboard_schema::{ErrorCode, ProducerEpoch, ProducerId};
+use tackboard_schema::{ErrorCode, LeaderEpoch, Offset, ProducerEpoch, ProducerId};
 
 /// Why storage did not do what was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +126,37 @@ pub enum RefusalDetail {
         /// The epoch that came.
         got: ProducerEpoch,
     },
+    /// The log's end is being cut off.
+    Truncating,
+    /// A truncation names a leader epoch that is not greater than the log's.
+    StaleLeaderEpoch {
+        /// The log's.
+        current: LeaderEpoch,
+        /// What was named.
+        got: LeaderEpoch,
+    },
+    /// A log cannot be cut where it does not reach.
+    CutOutOfRange {
+        /// What was asked for.
+        offset: Offset,
+        /// Where it begins.
+        log_start_offset: Offset,
+        /// Where it ends.
+        log_end_offset: Offset,
+    },
+    /// Consumers may have read what would go.
+    CutBelowHighWatermark {
+        /// What was asked for.
+        offset: Offset,
+        /// The high watermark.
+        high_watermark: Offset,
+    },
+    /// Damage hides where the batch at the offset begins.
+    NoBoundary,
+    /// A storage fault came before anything was cut.
+    CutFailed(StorageFault),
+    /// The ledger has the cut, and a storage fault came before it was done: the next start makes it good.
+    CutUnfinished(StorageFault),
     /// The acks condition did not hold in time; the batch is appended and stays.
     TimedOut,
 }
@@ -206,6 +237,41 @@ impl fmt::Display for RefusalDetail {
                     f,
                     "producer {} sent epoch {}; epoch {} has replaced it",
                     producer_id.0, got.0, current.0
+                )
+            }
+            Self::Truncating => {
+                f.write_str("the partition's log is being cut to what its leader has")
+            }
+            Self::StaleLeaderEpoch { current, got } => write!(
+                f,
+                "leader epoch {} was named, but the log is led in epoch {}",
+                got.0, current.0
+            ),
+            Self::CutOutOfRange {
+                offset,
+                log_start_offset,
+                log_end_offset,
+            } => write!(
+                f,
+                "offset {offset} was named, but the log reaches from {log_start_offset} to {log_end_offset}"
+            ),
+            Self::CutBelowHighWatermark {
+                offset,
+                high_watermark,
+            } => write!(
+                f,
+                "offset {offset} lies below the high watermark {high_watermark}: consumers may have read what would go"
+            ),
+            Self::NoBoundary => {
+                f.write_str("damage hides where the batch at the offset begins; nothing was cut")
+            }
+            Self::CutFailed(why) => {
+                write!(f, "a storage fault came before anything was cut ({why})")
+            }
+            Self::CutUnfinished(why) => {
+                write!(
+                    f,
+                    "a storage fault came in the middle of the cut ({why}); the next start makes it good"
                 )
             }
             Self::TimedOut => {
