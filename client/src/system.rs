@@ -1,12 +1,9 @@
-//! What both transports need of the system: its errors in words that a person can use, its clock, its randomness.
+//! The system's errors in words that a person can use, as both transports tell them.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use tackboard_schema::TimestampMs;
-
-use crate::error::{Error, Result};
+use crate::error::Error;
 
 /// Nothing answers there.
 pub(crate) fn unreachable(address: &Arc<str>, error: &io::Error) -> Error {
@@ -38,20 +35,4 @@ fn plain(error: &io::Error) -> String {
         ErrorKind::TimedOut | ErrorKind::WouldBlock => "timed out".into(),
         _ => error.to_string(),
     }
-}
-
-/// A seed that differs from client to client.
-pub(crate) fn seed() -> Result<u64> {
-    getrandom::u64().map_err(|error| Error::System {
-        what: "no random numbers",
-        detail: error.to_string().into(),
-    })
-}
-
-/// The timestamp of a record that has none of its own.
-pub(crate) fn wall_clock() -> TimestampMs {
-    let since_epoch = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    TimestampMs(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
 }

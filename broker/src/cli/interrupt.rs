@@ -12,11 +12,15 @@ use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
+use std::time::Duration;
 
 use crate::signals::Signals;
 
 /// Exit code of a command that a signal ended before it was done, as shells report it for SIGINT.
 pub(super) const EXIT_INTERRUPTED: u8 = 130;
+
+/// Time after a signal before it is said what is waited for.
+const QUIET: Duration = Duration::from_secs(1);
 
 /// Tells whether a signal came.
 pub(super) struct Interrupt {
@@ -49,6 +53,9 @@ impl Interrupt {
             let _ = shared.signal.set(first);
             if shared.is_reading.load(Ordering::SeqCst) {
                 drop(end);
+                // Mostly everything is acknowledged by then, and the process has ended.
+                thread::sleep(QUIET);
+                eprintln!("{first}: waiting for acknowledgements; once more ends at once");
                 signals.wait();
             }
             eprintln!("{first}: {}", last_words());

@@ -91,7 +91,7 @@ Sizes are written `\"128 MiB\"` (also `B`, `KiB`, `GiB`, `TiB`, and decimal `KB`
 `\"7 d\"` (also `h`, `min`, `s`, `ms`, `us`). Digits alone mean bytes or milliseconds.
 
 Everything that is wrong is reported at once, with line, key, value and what is allowed, and then nothing is
-started (exit code 2). A change takes effect at the next start.
+started (exit code 2). Of a file that is no TOML the first such place is told, with the values that can be read. A change takes effect at the next start.
 ";
 
 const TOPIC_START: &str = "

@@ -10,6 +10,7 @@ use tackboard_schema::PartitionIndex;
 use tackboard_schema::frame::ApiKey;
 use tackboard_schema::native::HeadBuilder;
 
+use super::ambient::seed;
 use super::dial::dial;
 use crate::admin::{
     ClusterDescription, CreatedTopic, ListedOffset, NewTopic, OffsetQuery, TopicDescription,
@@ -23,7 +24,7 @@ use crate::protocol::calls::{
 use crate::protocol::connection::{Connection, Request};
 use crate::protocol::messages::{self, Context, Welcome};
 use crate::protocol::{FrameReader, InFrame, Now, Random};
-use crate::system::{disconnected, end_of_stream, seed};
+use crate::system::{disconnected, end_of_stream};
 
 /// Topics, offsets and brokers: calls that wait for their answer.
 ///

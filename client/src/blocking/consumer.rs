@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use tackboard_schema::{Offset, PartitionIndex};
 
+use super::ambient::seed;
 use super::driver::{Driven, Driver, News};
 use crate::config::ConsumerConfig;
 use crate::consumed::{Records, Start};
 use crate::error::Result;
 use crate::protocol::Now;
 use crate::protocol::consumer::ConsumerMachine;
-use crate::system::seed;
 
 /// Reads records of partitions that the caller names.
 ///

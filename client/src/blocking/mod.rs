@@ -6,6 +6,7 @@
 //! [`Admin`] has none.
 
 mod admin;
+mod ambient;
 mod consumer;
 mod delivery;
 mod dial;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use ahash::AHashMap;
 
+use super::ambient::{seed, wall_clock};
 use super::delivery::{Delivery, Fate, record_outcome};
 use super::driver::{Driven, Driver, News};
 use crate::config::ProducerConfig;
@@ -15,7 +16,6 @@ use crate::protocol::producer::{
     AppendError, Appended, BatchId, ProducerMachine, TopicLookup, TopicSlot,
 };
 use crate::record::{BatchReport, ProducerRecord, RecordPosition};
-use crate::system::{seed, wall_clock};
 
 type ReportTo = Box<dyn FnMut(BatchReport) + Send>;
 type Callback = Box<dyn FnOnce(Result<RecordPosition>) + Send>;
