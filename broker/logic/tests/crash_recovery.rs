@@ -379,6 +379,19 @@ fn a_foreign_file_behind_the_end_of_a_clean_log_is_set_aside() {
 }
 
 #[test]
+fn what_lies_behind_the_end_after_a_crash_is_removed_and_told() {
+    let config = small_segments();
+    let (mut world, _) = settled(&config, 50);
+    world.restart();
+    let folder = world.folders.get_mut(&partition(0)).unwrap();
+    folder.insert(70, folder[&0].clone());
+    let recovered = world.recover(partition(0), &config, RestartClass::ProcessCrash);
+    assert_eq!(recovered.removed, [SegmentBase(Offset(70))]);
+    assert_eq!(recovered.torn_tail_at, Some(Offset(50)));
+    assert_eq!(recovered.log_end_offset, Offset(50));
+}
+
+#[test]
 fn old_segments_go_by_time_after_the_ledger_knows() {
     let config = LogConfig {
         retention_ms: Some(60_000),

@@ -133,6 +133,12 @@ impl Shard {
             }
             None => {}
         }
+        for removed in &recovered.removed {
+            tracing::warn!(
+                %partition, topic = %topic.name, segment = removed.0.0,
+                "removed a segment that lay behind the cut"
+            );
+        }
         for stranger in &recovered.set_aside {
             tracing::error!(
                 %partition, topic = %topic.name,

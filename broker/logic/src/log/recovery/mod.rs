@@ -184,6 +184,8 @@ pub struct RecoveredLog {
     pub scanned_bytes: u64,
     /// The offset at which a torn tail was cut off.
     pub torn_tail_at: Option<Offset>,
+    /// Segments behind a torn tail, which went with it.
+    pub removed: Vec<SegmentBase>,
     /// Files of these names do not continue the log and were set aside. Each is worth an ERROR in the log.
     pub set_aside: Vec<SegmentBase>,
     /// Oldest first; the last one is appended to.
@@ -218,6 +220,7 @@ impl fmt::Debug for RecoveredLog {
             .field("damaged", &self.damaged)
             .field("scanned_bytes", &self.scanned_bytes)
             .field("torn_tail_at", &self.torn_tail_at)
+            .field("removed", &self.removed)
             .field("set_aside", &self.set_aside)
             .field("segments", &segments)
             .field("producers", &self.producers.len())
@@ -250,6 +253,7 @@ pub struct Recovery {
     damaged: Vec<DamagedRange>,
     scanned_bytes: u64,
     torn_tail_at: Option<Offset>,
+    removed: Vec<SegmentBase>,
     set_aside: Vec<SegmentBase>,
     lingering: Option<SegmentBase>,
     tail: Vec<u8>,
@@ -312,6 +316,7 @@ impl Recovery {
             damaged: Vec::new(),
             scanned_bytes: 0,
             torn_tail_at: None,
+            removed: Vec::new(),
             set_aside: Vec::new(),
             lingering: None,
             tail: Vec::new(),

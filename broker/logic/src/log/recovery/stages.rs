@@ -452,6 +452,7 @@ impl Recovery {
                 self.set_aside.push(segment);
             } else {
                 self.work.push_back(FileWork::Remove { segment });
+                self.removed.push(segment);
             }
         }
         if self.candidates[at].file.size > scan.file_at {
@@ -553,6 +554,7 @@ impl Recovery {
             damaged: std::mem::take(&mut self.damaged),
             scanned_bytes: self.scanned_bytes,
             torn_tail_at: self.torn_tail_at,
+            removed: std::mem::take(&mut self.removed),
             set_aside: std::mem::take(&mut self.set_aside),
             tail: std::mem::take(&mut self.tail).into_boxed_slice(),
             producers: std::mem::take(&mut self.producers),
