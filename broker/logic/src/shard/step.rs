@@ -3,11 +3,13 @@
 use tackboard_schema::{Acks, ErrorCode};
 
 use super::Shard;
+use super::context::Context;
 use super::interface::{
-    Append, Effect, Effects, Input, LogConfig, LogId, Now, OpenLog, Refusal, RefusalDetail,
-    StorageFault, Truncate,
+    Append, Effect, Effects, Input, LogId, Now, OpenLog, Refusal, RefusalDetail, StorageFault,
+    Truncate,
 };
 use crate::log::Log;
+use crate::request::produce::EffectiveAcks;
 
 /// So many fenced logs, and the process stops: it is not the one file that is broken.
 pub const FENCED_LOGS_MAX: u64 = 3;
@@ -24,17 +26,13 @@ impl Shard {
         match input {
             Input::Append(append) => return self.append(now, &append, out),
             Input::TurnEnd => self.end_turn(now, out),
-            Input::Written { log, write, result } => {
-                self.with_log(now, out, log, |log, cx| {
-                    log.written(write, result, cx);
-                    // The disk works on while the answers are sent.
-                    log.issue_due(cx);
-                });
-                self.settle(now, log, out);
-            }
+            Input::Written { log, write, result } => self.on_log(now, log, out, |log, cx| {
+                log.written(write, result, cx);
+                // The disk works on while the answers are sent.
+                log.issue_due(cx);
+            }),
             Input::Synced { log, sync, result } => {
-                self.with_log(now, out, log, |log, cx| log.synced(sync, result, cx));
-                self.settle(now, log, out);
+                self.on_log(now, log, out, |log, cx| log.synced(sync, result, cx))
             }
             Input::Fetch {
                 ticket,
@@ -60,60 +58,62 @@ impl Shard {
                 segment,
                 size,
                 result,
-            } => {
-                self.with_log(now, out, log, |log, _| {
-                    log.preallocated(segment, size, result)
-                });
-                self.settle(now, log, out);
-            }
+            } => self.on_log(now, log, out, |log, _| {
+                log.preallocated(segment, size, result)
+            }),
             Input::SegmentCreated {
                 log,
                 segment,
                 result,
-            } => {
-                self.with_log(now, out, log, |log, cx| {
-                    log.segment_created(segment, result, cx);
-                    log.issue_due(cx);
-                });
-                self.settle(now, log, out);
-            }
+            } => self.on_log(now, log, out, |log, cx| {
+                log.segment_created(segment, result, cx);
+                log.issue_due(cx);
+            }),
             Input::SegmentSealed {
                 log,
                 segment,
                 result,
-            } => {
-                self.with_log(now, out, log, |log, cx| {
-                    log.segment_sealed(segment, result, cx);
-                    log.issue_due(cx);
-                    log.unlink_due(cx);
-                });
-                self.settle(now, log, out);
-            }
+            } => self.on_log(now, log, out, |log, cx| {
+                log.segment_sealed(segment, result, cx);
+                log.issue_due(cx);
+                log.unlink_due(cx);
+            }),
             Input::SegmentDeleted { log, segment } => {
-                self.with_log(now, out, log, |log, _| log.segment_deleted(segment));
-                self.settle(now, log, out);
+                self.on_log(now, log, out, |log, _| log.segment_deleted(segment))
             }
             Input::SegmentRead { log, result } => {
                 let result = result.as_deref().map_err(|fault| *fault);
-                self.with_log(now, out, log, |log, cx| log.segment_read(result, cx));
-                self.settle(now, log, out);
+                self.on_log(now, log, out, |log, cx| log.segment_read(result, cx));
             }
             Input::Reopened { log, result } => {
                 let result = result.map(|recovered| *recovered);
-                self.with_log(now, out, log, |log, cx| log.reopened(result, cx));
-                self.settle(now, log, out);
+                self.on_log(now, log, out, |log, cx| log.reopened(result, cx));
             }
             Input::LedgerWritten { sequence, result } => {
                 self.ledger_written(now, sequence, result, out);
             }
             Input::Open(open) => self.open(now, *open, out),
-            Input::Configure { log, config } => self.configure(now, log, *config, out),
+            Input::Configure { log, config } => {
+                self.on_log(now, log, out, |log, cx| log.configure(*config, cx))
+            }
             Input::Delete { log } => self.delete(now, log, out),
             Input::FreeSpace { bytes } => self.free_space(now, bytes, out),
             Input::Tick => self.tick(now, out),
             Input::Shutdown => self.shutdown(now, out),
         }
         self.finish_step(now, out);
+    }
+
+    /// Something happened to a log: it takes note, and the core takes the consequences.
+    fn on_log(
+        &mut self,
+        now: Now,
+        log: LogId,
+        out: &mut Effects,
+        note: impl FnOnce(&mut Log, &mut Context<'_>),
+    ) {
+        self.with_log(now, out, log, note);
+        self.settle(now, log, out);
     }
 
     /// The hot path: nothing else of the core is looked at.
@@ -125,13 +125,15 @@ impl Shard {
             Some(true) => self.turn.push(append.log),
             Some(false) => {}
             None => {
+                // The log's settings went with it: what the request says is all there is.
+                let acks = EffectiveAcks::new(append.acks, Acks::All, Acks::Count(0));
                 self.stats.refused_appends += 1;
                 out.push(Effect::Discard {
                     payload: append.payload,
                 });
                 out.push(Effect::AnswerProduce {
                     ticket: append.ticket,
-                    respond: append.acks != Some(Acks::Count(0)),
+                    respond: acks.is_answered(),
                     outcome: Err(Refusal {
                         code: ErrorCode::UnknownTopicOrPartition,
                         detail: RefusalDetail::UnknownLog,
@@ -163,11 +165,6 @@ impl Shard {
         place.log = Some(Box::new(Log::open(open, &mut cx)));
         self.stats.open_logs += 1;
         self.settle(now, id, out);
-    }
-
-    fn configure(&mut self, now: Now, log: LogId, config: LogConfig, out: &mut Effects) {
-        self.with_log(now, out, log, |log, cx| log.configure(config, cx));
-        self.settle(now, log, out);
     }
 
     fn truncate(&mut self, now: Now, truncate: &Truncate, out: &mut Effects) {
@@ -290,7 +287,7 @@ impl Shard {
     }
 }
 
-/// Whether an operation that [`Context::start`](super::context::Context::start) counted is over.
+/// Whether an operation that [`Context::start`] counted is over.
 fn is_completion(input: &Input) -> bool {
     matches!(
         input,
