@@ -280,7 +280,10 @@ impl Shard {
             self.access,
         );
         let (left, result) = match recovery.await {
-            Ok((files, recovered)) => (files, Ok(recovered)),
+            Ok((files, recovered)) => {
+                self.report_unserved(reopen.topic_partition, None, &recovered);
+                (files, Ok(recovered))
+            }
             // What lies below the cut is still read.
             Err(fault) => (LogFiles::new(folder, self.access), Err(fault)),
         };

@@ -4,7 +4,7 @@ use std::{cell::RefCell, path::PathBuf, rc::Rc, sync::Arc, time::Instant};
 
 use tackboard_logic::{
     ledger::LedgerImage,
-    log::recovery::RestartClass,
+    log::recovery::{RecoveredLog, RestartClass},
     metadata::{Image, Topic},
     shard::interface::{Input, OpenLog},
 };
@@ -139,19 +139,7 @@ impl Shard {
                 "removed a segment that lay behind the cut"
             );
         }
-        for stranger in &recovered.set_aside {
-            tracing::error!(
-                %partition, topic = %topic.name,
-                file = %segment_path(&self.paths.log(partition), stranger.0, SegmentPart::Log).display(),
-                "this file does not continue the log, whatever its name says; it was renamed to *.aside and is not served"
-            );
-        }
-        for range in &recovered.damaged {
-            tracing::error!(
-                %partition, topic = %topic.name, from = range.from.0, to = range.to.0,
-                "damaged offsets: kept on disk, not served"
-            );
-        }
+        self.report_unserved(partition, Some(&topic.name), &recovered);
         self.enter(|state| {
             let log = state.machine.reserve_log();
             let slot = log.slot as usize;
@@ -174,6 +162,28 @@ impl Shard {
             state.topics.opened(partition, log);
         });
         Ok(report)
+    }
+
+    /// Says which files and offsets recovery found that are kept and not served.
+    pub(super) fn report_unserved(
+        &self,
+        partition: TopicPartition,
+        topic: Option<&str>,
+        recovered: &RecoveredLog,
+    ) {
+        for stranger in &recovered.set_aside {
+            tracing::error!(
+                %partition, topic,
+                file = %segment_path(&self.paths.log(partition), stranger.0, SegmentPart::Log).display(),
+                "this file does not continue the log, whatever its name says; it was renamed to *.aside and is not served"
+            );
+        }
+        for range in &recovered.damaged {
+            tracing::error!(
+                %partition, topic, from = range.from.0, to = range.to.0,
+                "damaged offsets: kept on disk, not served"
+            );
+        }
     }
 
     /// Moves a deleted log's folder out of the way; it is removed by [`Shard::empty_trash`].
