@@ -7,11 +7,17 @@ use std::time::Instant;
 use tackboard_logic::metadata::{Command, Image, MetadataRefusal, Outcome};
 use tackboard_schema::{CoreId, TopicPartition};
 
+/// Messages that an inbox between the control thread and the cores holds.
+pub const CONTROL_INBOX_MAX: usize = 16_384;
+/// Proposals that wait in the control thread's inbox; a core makes none above it. What is left is for what must not get
+/// lost: a core has at most one image to report ([`ToCore::Image`]), its end and its fault.
+pub const PROPOSALS_QUEUED_MAX: usize = CONTROL_INBOX_MAX / 4 * 3;
+
 /// From the control thread to a core.
 #[derive(Clone, Debug)]
 pub enum ToCore {
-    /// The metadata changed. Images come in the order of their versions; a core may skip to the
-    /// newest. It answers [`ToControl::ImageApplied`] with the version that it then acts on.
+    /// The metadata changed. Images come in the order of their versions. The core answers [`ToControl::ImageApplied`]
+    /// with the version that it then acts on, and gets the newest one only after that.
     Image(Arc<Image>),
     /// What came of the proposal that the core numbered `call`.
     ProposalDone {

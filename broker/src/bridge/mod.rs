@@ -13,6 +13,7 @@ mod messages;
 pub mod metrics;
 
 pub use messages::{
-    CoreSender, Decided, PartitionFault, ProposalResult, ToControl, ToCore, Undelivered,
+    CONTROL_INBOX_MAX, CoreSender, Decided, PROPOSALS_QUEUED_MAX, PartitionFault, ProposalResult,
+    ToControl, ToCore, Undelivered,
 };
 pub use metrics::{CoreMetrics, Metrics};

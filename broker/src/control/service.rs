@@ -42,13 +42,54 @@ struct Waiting {
 #[derive(Debug)]
 struct Core {
     sender: CoreSender,
-    /// Messages that its full inbox did not take. At most one image and one shutdown among them, and one
-    /// answer for each of its open calls.
+    /// Messages that its full inbox did not take: one answer for each of its open calls, and a shutdown.
     undelivered: VecDeque<ToCore>,
+    /// The newest image, if it was not sent yet.
+    image: Option<Arc<Image>>,
+    /// It has an image that it has not reported. Another one waits until it has, or a core that takes long to open
+    /// logs would have as many to report as there were changes meanwhile.
+    is_applying: bool,
     /// The version that it acts on.
     applied: u64,
     drained: Option<bool>,
     gone: bool,
+}
+
+impl Core {
+    fn has_more_to_send(&self) -> bool {
+        !self.undelivered.is_empty() || (self.image.is_some() && !self.is_applying)
+    }
+
+    fn deliver(&mut self) {
+        while self.has_more_to_send() && !self.gone {
+            let image = self.image.take_if(|_| !self.is_applying);
+            let message = match image {
+                Some(image) => ToCore::Image(image),
+                None => match self.undelivered.pop_front() {
+                    Some(message) => message,
+                    None => return,
+                },
+            };
+            self.is_applying |= matches!(message, ToCore::Image(_));
+            let Err(undelivered) = self.sender.send(message) else {
+                continue;
+            };
+            if undelivered.closed {
+                self.gone = true;
+                self.undelivered.clear();
+                self.image = None;
+                return;
+            }
+            match undelivered.message {
+                ToCore::Image(image) => {
+                    self.is_applying = false;
+                    self.image = Some(image);
+                }
+                message => self.undelivered.push_front(message),
+            }
+            return;
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -100,6 +141,8 @@ impl<Q: MetadataQuorum> Service<Q> {
         let core = |sender| Core {
             sender,
             undelivered: VecDeque::new(),
+            image: None,
+            is_applying: false,
             applied: 0,
             drained: None,
             gone: false,
@@ -159,7 +202,7 @@ impl<Q: MetadataQuorum> Service<Q> {
 
     /// When to wake without a message. None almost always: an idle broker does not tick.
     fn timer(&self) -> Option<Instant> {
-        let full = self.cores.iter().any(|core| !core.undelivered.is_empty());
+        let full = self.cores.iter().any(Core::has_more_to_send);
         let redelivery = full.then(|| Instant::now() + REDELIVERY_PAUSE);
         let deadline = self.shutdown.as_ref().map(|shutdown| shutdown.deadline);
         redelivery.into_iter().chain(deadline).min()
@@ -229,9 +272,7 @@ impl<Q: MetadataQuorum> Service<Q> {
         self.status
             .set_metadata(image.version, image.topics().len());
         for core in &mut self.cores {
-            core.undelivered
-                .retain(|message| !matches!(message, ToCore::Image(_)));
-            core.undelivered.push_back(ToCore::Image(image.clone()));
+            core.image = Some(image.clone());
         }
         self.redeliver();
     }
@@ -245,6 +286,7 @@ impl<Q: MetadataQuorum> Service<Q> {
             return;
         };
         entry.applied = entry.applied.max(version);
+        entry.is_applying = false;
         if !self.cores_are_ready && self.applied_by_all() > 0 {
             self.cores_are_ready = true;
             let faults = std::mem::take(&mut self.faults);
@@ -282,23 +324,13 @@ impl<Q: MetadataQuorum> Service<Q> {
         self.redeliver();
     }
 
-    /// Hands every core what it has not got yet, in order, as far as its inbox takes it.
+    /// Hands every core what it has not got yet, as far as its inbox takes it.
     fn redeliver(&mut self) {
         let mut lost = Vec::new();
         for (index, core) in self.cores.iter_mut().enumerate() {
-            while let Some(message) = core.undelivered.pop_front() {
-                let Err(undelivered) = core.sender.send(message) else {
-                    continue;
-                };
-                if undelivered.closed {
-                    core.undelivered.clear();
-                    lost.extend((!core.gone).then_some(index));
-                    core.gone = true;
-                } else {
-                    core.undelivered.push_front(undelivered.message);
-                }
-                break;
-            }
+            let was_gone = core.gone;
+            core.deliver();
+            lost.extend((core.gone && !was_gone).then_some(index));
         }
         for index in lost {
             if self.shutdown.is_none() {

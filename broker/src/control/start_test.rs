@@ -309,3 +309,33 @@ fn http_tells_metrics_health_and_readiness() {
         );
     }
 }
+
+#[test]
+fn a_core_that_is_slow_gets_the_newest_image_when_it_has_reported_the_one_before() {
+    let folder = tempfile::tempdir().expect("folder");
+    let stage = stage(folder.path(), 2, 16);
+    stage.become_ready();
+    stage.propose_topic(0, 1, "first");
+    let first = stage.image(1).version;
+    // Core 0 applies whatever comes; core 1 has not reported the first one.
+    for call in 2..=5 {
+        let version = stage.image(0).version;
+        stage.applied(0, version);
+        stage.propose_topic(0, call, &format!("topic-{call}"));
+    }
+    let newest = stage.image(0).version;
+    stage.applied(0, newest);
+    assert!(newest > first);
+    assert!(stage.cores[1].is_empty(), "one image at a time");
+    stage.applied(1, first);
+    assert_eq!(stage.image(1).version, newest, "those between are skipped");
+    assert_eq!(
+        stage.proposal_done(0).0,
+        1,
+        "answered when all had the first"
+    );
+    stage.applied(1, newest);
+    for call in 2..=5 {
+        assert_eq!(stage.proposal_done(0).0, call);
+    }
+}

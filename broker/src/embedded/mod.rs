@@ -20,7 +20,7 @@ use std::{
 use tackboard_logic::metadata::Image;
 use tackboard_runtime::{CoreHandle, Watchdog};
 
-pub use self::start::{CONTROL_INBOX_MAX, start, start_then};
+pub use self::start::{start, start_then};
 use crate::{
     bridge::{Metrics, PartitionFault},
     check::StorageVerdict,

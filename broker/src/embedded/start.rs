@@ -11,7 +11,7 @@ use super::{
     sockets::{Sockets, bind},
 };
 use crate::{
-    bridge::{CoreSender, Metrics, ToCore, Undelivered},
+    bridge::{CONTROL_INBOX_MAX, CoreSender, Metrics, ToCore, Undelivered},
     check::{StorageVerdict, direct_io_remedy, judge_storage},
     config::{Config, DirectIo},
     control::{self, ControlConfig, StorageLabels},
@@ -19,9 +19,6 @@ use crate::{
     disk::file::Access,
     shard::run::Recovered,
 };
-
-/// Messages that the control thread may leave with a core.
-pub const CONTROL_INBOX_MAX: usize = 4096;
 
 /// Starts a broker and waits until it serves.
 ///

@@ -26,7 +26,7 @@ use super::{
     topics::Topics,
 };
 use crate::{
-    bridge::{CoreMetrics, Metrics, ToControl},
+    bridge::{CoreMetrics, Metrics, PROPOSALS_QUEUED_MAX, ToControl},
     config::Config,
     disk::{chunks::Chunks, segments::LogFiles},
     native::{answer, connection::Connection},
@@ -321,13 +321,17 @@ impl State {
             call,
             command,
         };
-        if self.control.try_send(message).is_err() {
-            let refusal = MetadataRefusal {
-                code: ErrorCode::ShuttingDown,
-                message: "the broker's control thread has stopped or is overloaded".into(),
-            };
-            self.proposal_done(call, Err(refusal));
-        }
+        let refusal = if self.control.len() >= PROPOSALS_QUEUED_MAX {
+            let message = format!("{PROPOSALS_QUEUED_MAX} changes of the metadata wait; try again");
+            (ErrorCode::OverBudget, message)
+        } else if self.control.try_send(message).is_err() {
+            let message = "the broker's control thread has stopped".to_owned();
+            (ErrorCode::ShuttingDown, message)
+        } else {
+            return;
+        };
+        let (code, message) = refusal;
+        self.proposal_done(call, Err(MetadataRefusal { code, message }));
     }
 
     /// Answers a change of the metadata that is not asked for.
