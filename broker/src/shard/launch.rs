@@ -178,11 +178,19 @@ impl Shard {
                     result,
                 })
             }
-            Launch::Storage(Effect::CreateSegment {
+            Launch::Storage(effect) => self.change_segments(effect).await,
+            _ => unreachable!("launched elsewhere"),
+        }
+    }
+
+    /// Carries out what is done with a segment as a whole, or with all of a log's.
+    async fn change_segments(&self, effect: Effect) -> Option<Input> {
+        match effect {
+            Effect::CreateSegment {
                 log,
                 segment,
                 preallocate,
-            }) => {
+            } => {
                 let result = self.create(log, segment, preallocate).await;
                 Some(Input::SegmentCreated {
                     log,
@@ -190,13 +198,13 @@ impl Shard {
                     result: self.note(log, result),
                 })
             }
-            Launch::Storage(Effect::SealSegment {
+            Effect::SealSegment {
                 log,
                 segment,
                 size,
                 index,
                 producers,
-            }) => {
+            } => {
                 let result = self.seal(log, segment, size, [index, producers]).await;
                 Some(Input::SegmentSealed {
                     log,
@@ -204,23 +212,23 @@ impl Shard {
                     result: self.note(log, result),
                 })
             }
-            Launch::Storage(Effect::DeleteSegment { log, segment }) => {
+            Effect::DeleteSegment { log, segment } => {
                 self.delete(log, segment).await;
                 Some(Input::SegmentDeleted { log, segment })
             }
-            Launch::Storage(Effect::ReadSegment {
+            Effect::ReadSegment {
                 log,
                 segment,
                 file_at,
                 length,
-            }) => {
+            } => {
                 let read = self.read_all(log, segment, file_at, length).await;
                 Some(Input::SegmentRead {
                     log,
                     result: self.note(log, read.map(|bytes| Box::from(&*bytes))),
                 })
             }
-            Launch::Storage(Effect::Reopen(reopen)) => {
+            Effect::Reopen(reopen) => {
                 let result = self.reopen(&reopen).await;
                 Some(Input::Reopened {
                     log: reopen.log,

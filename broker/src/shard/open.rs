@@ -105,40 +105,7 @@ impl Shard {
         let unproven = restart == RestartClass::DirReplaced
             && !is_known
             && recovered.log_end_offset > Offset(0);
-        let report = Recovered {
-            logs: 1,
-            scanned_bytes: recovered.scanned_bytes,
-            torn_tails: u64::from(recovered.torn_tail_at.is_some()),
-            damaged: recovered.damaged.len() as u64,
-            unproven: u64::from(unproven),
-        };
-        let metrics = self.metrics();
-        metrics.recovery_scanned_bytes.add(report.scanned_bytes);
-        metrics.recovery_torn_tails.add(report.torn_tails);
-        metrics.recovery_damaged_ranges.add(report.damaged);
-        if unproven {
-            metrics.partitions_unproven.add(1);
-            tracing::error!(
-                %partition, topic = %topic.name,
-                from = recovered.log_start_offset.0, to = recovered.log_end_offset.0,
-                "recovered without its ledger: what holds is kept; how far it had been durable is not known"
-            );
-        }
-        match recovered.torn_tail_at {
-            Some(at) if unproven => {
-                tracing::error!(%partition, topic = %topic.name, offset = at.0, "cut what did not hold; without a ledger it is not known whether it had been acknowledged");
-            }
-            Some(at) => {
-                tracing::info!(%partition, topic = %topic.name, offset = at.0, "cut a torn tail that was never acknowledged");
-            }
-            None => {}
-        }
-        for removed in &recovered.removed {
-            tracing::warn!(
-                %partition, topic = %topic.name, segment = removed.0.0,
-                "removed a segment that lay behind the cut"
-            );
-        }
+        let report = self.report_recovered(partition, &topic.name, unproven, &recovered);
         self.report_unserved(partition, Some(&topic.name), &recovered);
         self.enter(|state| {
             let log = state.machine.reserve_log();
@@ -164,6 +131,51 @@ impl Shard {
         Ok(report)
     }
 
+    /// Tells what recovery did with a log, in the broker's log and in the counters.
+    fn report_recovered(
+        &self,
+        partition: TopicPartition,
+        topic: &str,
+        unproven: bool,
+        recovered: &RecoveredLog,
+    ) -> Recovered {
+        let report = Recovered {
+            logs: 1,
+            scanned_bytes: recovered.scanned_bytes,
+            torn_tails: u64::from(recovered.torn_tail_at.is_some()),
+            damaged: recovered.damaged.len() as u64,
+            unproven: u64::from(unproven),
+        };
+        let metrics = self.metrics();
+        metrics.recovery_scanned_bytes.add(report.scanned_bytes);
+        metrics.recovery_torn_tails.add(report.torn_tails);
+        metrics.recovery_damaged_ranges.add(report.damaged);
+        if unproven {
+            metrics.partitions_unproven.add(1);
+            tracing::error!(
+                %partition, %topic,
+                from = recovered.log_start_offset.0, to = recovered.log_end_offset.0,
+                "recovered without its ledger: what holds is kept; how far it had been durable is not known"
+            );
+        }
+        match recovered.torn_tail_at {
+            Some(at) if unproven => {
+                tracing::error!(%partition, %topic, offset = at.0, "cut what did not hold; without a ledger it is not known whether it had been acknowledged");
+            }
+            Some(at) => {
+                tracing::info!(%partition, %topic, offset = at.0, "cut a torn tail that was never acknowledged");
+            }
+            None => {}
+        }
+        for removed in &recovered.removed {
+            tracing::warn!(
+                %partition, %topic, segment = removed.0.0,
+                "removed a segment that lay behind the cut"
+            );
+        }
+        report
+    }
+
     /// Says which files and offsets recovery found that are kept and not served.
     pub(super) fn report_unserved(
         &self,
@@ -173,14 +185,14 @@ impl Shard {
     ) {
         for stranger in &recovered.set_aside {
             tracing::error!(
-                %partition, topic,
+                %partition, %topic,
                 file = %segment_path(&self.paths.log(partition), stranger.0, SegmentPart::Log).display(),
                 "this file does not continue the log, whatever its name says; it was renamed to *.aside and is not served"
             );
         }
         for range in &recovered.damaged {
             tracing::error!(
-                %partition, topic, from = range.from.0, to = range.to.0,
+                %partition, %topic, from = range.from.0, to = range.to.0,
                 "damaged offsets: kept on disk, not served"
             );
         }
