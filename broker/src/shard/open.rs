@@ -185,14 +185,14 @@ impl Shard {
     ) {
         for stranger in &recovered.set_aside {
             tracing::error!(
-                %partition, %topic,
+                %partition, topic,
                 file = %segment_path(&self.paths.log(partition), stranger.0, SegmentPart::Log).display(),
                 "this file does not continue the log, whatever its name says; it was renamed to *.aside and is not served"
             );
         }
         for range in &recovered.damaged {
             tracing::error!(
-                %partition, %topic, from = range.from.0, to = range.to.0,
+                %partition, topic, from = range.from.0, to = range.to.0,
                 "damaged offsets: kept on disk, not served"
             );
         }
