@@ -43,8 +43,9 @@ events! {
     ReadError = required,
     /// The disk had no room for a write or an allocation.
     NoSpace = required,
-    /// The process stopped in order, with events in memory that a full disk did not take.
-    StoppedFull = required,
+    /// The process stopped in order, with events in memory that a full disk did not take. Once in a million steps or so:
+    /// tests of logic make sure of it.
+    StoppedFull,
     /// I/O took long.
     SlowIo = required,
     /// I/O took longer than anybody waits, or never completed.
