@@ -119,7 +119,8 @@ fn run_core<Fut>(
         go: wait_for_go,
         drained: Arc::default(),
     };
-    let watchdog = Watchdog::disabled();
+    // Without one an executor may fall asleep with work to do.
+    let watchdog = Watchdog::start();
     let settings = CoreSettings {
         cpu: None,
         ..CoreSettings::pinned(0, "core-0")
