@@ -1,0 +1,361 @@
+//! Power cuts on the real binary: a broker on a disk that loses what was not synced, cut at any change that it makes,
+//! while events arrive, topics come and go, it starts, or it stops.
+//!
+//! What is demanded after each cut, under `fsync`: every acknowledged event is there, at its offset, unchanged; whatever
+//! was ever read is still there; offsets have no gaps, no event is there twice; a topic whose creation or deletion was
+//! acknowledged exists or doesn't.
+//!
+//! `POWER_CUTS` sets how many cuts (20 unless said, 1,000 for a thorough run), `POWER_CUT_SEED` the first seed. A failure
+//! names its seed. Mounting takes root and FUSE; so the test runs when asked for:
+//! `cargo test -p tackboard-broker --test power_cut -- --ignored`.
+
+#[path = "support/process.rs"]
+#[allow(dead_code, reason = "each test uses a part")]
+mod process;
+mod volatile;
+
+use std::{
+    collections::BTreeMap,
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use process::Broker;
+use tackboard_client::{
+    Acks, Admin, ClientConfig, Consumer, ConsumerConfig, NewTopic, Producer, ProducerConfig,
+    ProducerRecord, Start,
+};
+use volatile::{Dice, VolatileDisk};
+
+const TOPIC: &str = "events";
+const PARTITIONS: i32 = 4;
+/// No start, read or stop takes longer, where nothing was cut.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long answers that are under way when the power goes may take to arrive.
+const AFTERGLOW: Duration = Duration::from_millis(50);
+
+type Place = (i32, i64);
+
+/// What is known of the log from outside.
+#[derive(Default)]
+struct Known {
+    /// Acknowledged or read: it has to stay.
+    events: BTreeMap<Place, Vec<u8>>,
+    /// Topics whose creation (true) or deletion was acknowledged.
+    topics: BTreeMap<String, bool>,
+    sent: u64,
+}
+
+#[test]
+#[ignore = "mounts a file system, which takes root"]
+fn nothing_acknowledged_is_lost_with_the_power() {
+    let number = |name: &str, otherwise| {
+        let text = std::env::var(name).ok();
+        text.map_or(otherwise, |text| text.parse().expect("a number"))
+    };
+    let (cuts, first_seed) = (number("POWER_CUTS", 20), number("POWER_CUT_SEED", 1));
+    let folder = tempfile::tempdir().expect("a folder to mount at");
+    let disk = VolatileDisk::mount(folder.path());
+    let mut known = Known::default();
+    for seed in first_seed..first_seed + cuts {
+        let told = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            one_cut(&disk, &mut known, seed);
+        }));
+        assert!(
+            told.is_ok(),
+            "the first seed is {first_seed}, it failed at seed {seed}"
+        );
+    }
+    eprintln!(
+        "{cuts} power cuts, {} events sent, {} kept",
+        known.sent,
+        known.events.len()
+    );
+    assert!(
+        known.events.len() as u64 > cuts,
+        "hardly anything was acknowledged"
+    );
+}
+
+/// Starts the broker, checks what is there, loads it until the power goes, and turns the power on again.
+fn one_cut(disk: &VolatileDisk, known: &mut Known, seed: u64) {
+    let mut dice = Dice::new(seed);
+    if dice.one_in(4) {
+        // While it starts: recovery has to survive its own cuts.
+        disk.power_off_after(1 + dice.below(60));
+        if let Some(mut broker) = start(disk.path()) {
+            disk.power_off();
+            kill(&mut broker.child);
+        }
+        disk.power_on(&mut dice);
+    }
+    let mut broker = start(disk.path()).expect("a broker with power starts");
+    check(&broker, known);
+    if dice.one_in(6) {
+        stop_in_order(&mut broker);
+        disk.power_off();
+    } else {
+        disk.power_off_after(dice.of_any_size(10));
+        load(&broker, disk, known, &mut dice);
+        kill(&mut broker.child);
+    }
+    disk.power_on(&mut dice);
+}
+
+/// A broker that is ready, or `None` when it ended before.
+fn start(mount: &Path) -> Option<Broker> {
+    let mut command = process::serve(&mount.join("data"), &[]);
+    for setting in [
+        "log.segment.bytes=1 MiB",
+        "durability.default=fsync",
+        "cores=[0,1]",
+    ] {
+        command.arg("--set").arg(setting);
+    }
+    try_spawn(command)
+}
+
+fn try_spawn(mut command: Command) -> Option<Broker> {
+    use std::io::BufRead as _;
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .expect("starts");
+    let mut out = std::io::BufReader::new(child.stdout.take().expect("piped"));
+    let (mut address, mut http) = (String::new(), String::new());
+    let (mut greeting, mut line) = (String::new(), String::new());
+    while !line.starts_with("ready in ") {
+        line.clear();
+        if out.read_line(&mut line).expect("text") == 0 {
+            let status = child.wait().expect("ends");
+            assert!(status.signal().is_none(), "the broker crashed: {status}");
+            return None;
+        }
+        greeting += &line;
+        let mut words = line.split_whitespace();
+        match (words.next(), words.next()) {
+            (Some("native"), Some(word)) => word.clone_into(&mut address),
+            (Some("http"), Some(word)) => word.clone_into(&mut http),
+            _ => {}
+        }
+    }
+    Some(Broker {
+        child,
+        out,
+        greeting,
+        address,
+        http,
+    })
+}
+
+fn kill(child: &mut Child) {
+    let _ = child.kill();
+    let status = child.wait().expect("ends");
+    let by_signal = status.signal();
+    assert!(
+        by_signal.is_none_or(|signal| signal == libc::SIGKILL),
+        "the broker crashed: {status}"
+    );
+}
+
+fn stop_in_order(broker: &mut Broker) {
+    broker.signal(libc::SIGTERM);
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(status) = broker.child.try_wait().expect("can be waited for") {
+            return assert!(status.success(), "a stop in order: {status}");
+        }
+        assert!(Instant::now() < deadline, "the broker does not stop");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn client() -> ClientConfig {
+    ClientConfig {
+        call_timeout: Duration::from_secs(10),
+        ..ClientConfig::default()
+    }
+}
+
+/// Everything that is known is there, and nothing is wrong with the rest.
+fn check(broker: &Broker, known: &mut Known) {
+    let mut admin = Admin::connect(&[&broker.address], client()).expect("a broker to ask");
+    let listed = admin.list_topics().expect("its topics");
+    for (name, exists) in &known.topics {
+        let found = listed.iter().any(|topic| *topic.name == **name);
+        assert_eq!(found, *exists, "topic {name}");
+    }
+    if listed.iter().all(|topic| &*topic.name != TOPIC) {
+        assert!(known.events.is_empty(), "the topic is gone with its events");
+        admin
+            .create_topic(&NewTopic::new(TOPIC).partitions(PARTITIONS))
+            .expect("a topic");
+    }
+    let there = read_all(broker, &mut admin);
+    for (place, value) in &known.events {
+        assert!(
+            there.get(place) == Some(value),
+            "partition {} offset {} was acknowledged or read as {:?}, and is {:?}",
+            place.0,
+            place.1,
+            number_of(value),
+            there.get(place).map(|value| number_of(value))
+        );
+    }
+    let mut numbers: Vec<u64> = there.values().map(|value| number_of(value)).collect();
+    numbers.sort_unstable();
+    let twice = numbers.windows(2).find(|pair| pair[0] == pair[1]);
+    assert_eq!(twice, None, "an event is there twice");
+    known.events = there;
+}
+
+/// All partitions from their start to their high watermark.
+fn read_all(broker: &Broker, admin: &mut Admin) -> BTreeMap<Place, Vec<u8>> {
+    let described = admin.describe_topic(TOPIC).expect("its partitions");
+    let mut ends = BTreeMap::new();
+    for partition in &described.partitions {
+        assert_eq!(partition.error, None, "partition {}", partition.partition);
+        assert_eq!(partition.log_start_offset.0, 0);
+        ends.insert(partition.partition.0, partition.high_watermark.0);
+    }
+    let config = ConsumerConfig {
+        client: client(),
+        ..ConsumerConfig::default()
+    };
+    let mut consumer = Consumer::connect(&[&broker.address], config).expect("a broker to read");
+    consumer
+        .assign_topic(TOPIC, Start::Earliest)
+        .expect("its partitions");
+    let wanted: i64 = ends.values().sum();
+    let mut there = BTreeMap::new();
+    let deadline = Instant::now() + PATIENCE;
+    while (there.len() as i64) < wanted {
+        assert!(
+            Instant::now() < deadline,
+            "{} of {wanted} events were read",
+            there.len()
+        );
+        let records = consumer
+            .poll(Duration::from_millis(100))
+            .expect("what the log holds");
+        for record in records.iter() {
+            let record = record.expect("a record that can be read");
+            let place = (record.partition.0, record.offset.0);
+            let value = record.value.expect("every event has a value").to_vec();
+            assert!(
+                there.insert(place, value).is_none(),
+                "{place:?} was read twice"
+            );
+        }
+    }
+    for (partition, end) in ends {
+        let offsets = there
+            .range((partition, 0)..(partition + 1, 0))
+            .map(|(place, _)| place.1);
+        assert!(offsets.eq(0..end), "partition {partition} has gaps");
+    }
+    there
+}
+
+/// An event: its number, and bytes that follow from it.
+fn event(number: u64, length: u64) -> Vec<u8> {
+    let mut value = number.to_le_bytes().to_vec();
+    value.extend((0..length).map(|at| (number.wrapping_mul(31).wrapping_add(at)) as u8));
+    value
+}
+
+fn number_of(value: &[u8]) -> u64 {
+    let (number, rest) = value.split_first_chunk::<8>().expect("an event of ours");
+    let number = u64::from_le_bytes(*number);
+    assert_eq!(
+        event(number, rest.len() as u64),
+        value,
+        "an event was changed"
+    );
+    number
+}
+
+/// Sends events and creates and deletes topics until the power goes.
+fn load(broker: &Broker, disk: &VolatileDisk, known: &mut Known, dice: &mut Dice) {
+    let config = ProducerConfig {
+        client: client(),
+        acks: Some(Acks::All),
+        batch_bytes: 8 << 10,
+        linger: Duration::from_millis(1),
+        ..ProducerConfig::default()
+    };
+    let Ok(producer) = Producer::connect(&[&broker.address], config) else {
+        return assert!(disk.is_off(), "no connection to a broker with power");
+    };
+    let deadline = Instant::now() + PATIENCE;
+    while !disk.is_off() {
+        assert!(
+            Instant::now() < deadline,
+            "the power should have gone by now"
+        );
+        if dice.one_in(8) {
+            change_topics(broker, disk, known, dice);
+        }
+        let mut under_way = Vec::new();
+        for _ in 0..1 + dice.below(40) {
+            let number = known.sent;
+            known.sent += 1;
+            let length = dice.of_any_size(14);
+            let value = event(number, length);
+            let partition = tackboard_client::PartitionIndex(dice.below(PARTITIONS as u64) as i32);
+            let record = ProducerRecord::new(&value).partition(partition);
+            match producer.send_tracked(TOPIC, record) {
+                Ok(delivery) => under_way.push((value, delivery)),
+                Err(error) => return assert!(disk.is_off(), "an event was refused: {error}"),
+            }
+        }
+        for (value, delivery) in under_way {
+            let outcome = loop {
+                match delivery.wait_timeout(AFTERGLOW) {
+                    Some(outcome) => break Some(outcome),
+                    None if disk.is_off() => break None,
+                    None => assert!(Instant::now() < deadline, "an event is not answered"),
+                }
+            };
+            match outcome {
+                Some(Ok(position)) => {
+                    let offset = position.offset.expect("acks tell the offset");
+                    let place = (position.partition.0, offset.0);
+                    let before = known.events.insert(place, value);
+                    assert_eq!(before, None, "two events at {place:?}");
+                }
+                Some(Err(error)) => assert!(disk.is_off(), "an event failed: {error}"),
+                None => {}
+            }
+        }
+    }
+}
+
+fn change_topics(broker: &Broker, disk: &VolatileDisk, known: &mut Known, dice: &mut Dice) {
+    let config = ClientConfig {
+        call_timeout: Duration::from_secs(1),
+        ..ClientConfig::default()
+    };
+    let Ok(mut admin) = Admin::connect(&[&broker.address], config) else {
+        return assert!(disk.is_off(), "no connection to a broker with power");
+    };
+    let name = format!("other-{}", dice.below(4));
+    let exists = known.topics.get(&name).copied();
+    // Unless it is answered, it may have happened or not.
+    known.topics.remove(&name);
+    let (outcome, after) = match exists {
+        Some(true) => (admin.delete_topic(&name), false),
+        _ => (admin.create_topic(&NewTopic::new(&name)).map(drop), true),
+    };
+    match outcome {
+        Ok(()) => {
+            known.topics.insert(name, after);
+        }
+        // It was under way when the power went the last time.
+        Err(error) if exists.is_none() && error.code().is_some() => {}
+        Err(error) => assert!(disk.is_off(), "topic {name}: {error}"),
+    }
+}
