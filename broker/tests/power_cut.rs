@@ -29,6 +29,8 @@ use tackboard_client::{
 };
 use volatile::{Dice, VolatileDisk};
 
+/// What the broker says, of the last start alone.
+const LOG: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/power_cut.log");
 const TOPIC: &str = "events";
 const PARTITIONS: i32 = 4;
 /// No start, read or stop takes longer, where nothing was cut.
@@ -65,7 +67,7 @@ fn nothing_acknowledged_is_lost_with_the_power() {
         }));
         assert!(
             told.is_ok(),
-            "the first seed is {first_seed}, it failed at seed {seed}"
+            "the first seed is {first_seed}, it failed at seed {seed}; what the broker said is in {LOG}"
         );
     }
     eprintln!(
@@ -108,6 +110,7 @@ fn one_cut(disk: &VolatileDisk, known: &mut Known, seed: u64) {
 fn start(mount: &Path) -> Option<Broker> {
     let mut command = process::serve(&mount.join("data"), &[]);
     for setting in [
+        "message.max.bytes=65536",
         "log.segment.bytes=1 MiB",
         "durability.default=fsync",
         "cores=[0,1]",
@@ -119,9 +122,10 @@ fn start(mount: &Path) -> Option<Broker> {
 
 fn try_spawn(mut command: Command) -> Option<Broker> {
     use std::io::BufRead as _;
+    let log = std::fs::File::create(LOG).expect("a file for the broker's log");
     let mut child = command
         .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
+        .stderr(log)
         .spawn()
         .expect("starts");
     let mut out = std::io::BufReader::new(child.stdout.take().expect("piped"));

@@ -116,6 +116,9 @@ where
             };
             let task = spawn_local_into(main(core), queue).expect("the queue was just created");
             let result = rooted(task, &progress).await;
+            // What was handed to the blocking thread before this has come back after it: the thread panics when it
+            // has an answer for an executor that is gone.
+            executor().spawn_blocking(|| ()).await;
             progress.retire();
             result
         })
