@@ -23,19 +23,10 @@ fn main() -> ExitCode {
 }
 
 fn run_broker(arguments: &ServeArguments) -> ExitCode {
-    die_of_any_panic();
+    tackboard_runtime::die_of_any_panic();
     // No thread exists yet: parsing arguments starts none.
     let served = Signals::block()
         .map_err(|error| Failure::failed(format!("signals cannot be blocked: {error}")))
         .and_then(|signals| serve::run(arguments, signals));
     served.unwrap_or_else(|failure| failure.report(false))
-}
-
-/// A core that panicked serves nobody, and what waits for it would wait for ever. Release builds abort anyway.
-fn die_of_any_panic() {
-    let report = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        report(panic);
-        std::process::abort();
-    }));
 }

@@ -18,9 +18,11 @@ pub mod executor;
 pub mod inbox;
 pub mod net;
 pub mod notify;
+mod panics;
 pub mod watchdog;
 
 pub use executor::{Core, CoreHandle, CoreSettings, spawn};
 pub use inbox::{InboxReceiver, InboxSender, inbox};
 pub use notify::Notify;
+pub use panics::die_of_any_panic;
 pub use watchdog::{Observer, Progress, Watchdog};
