@@ -17,6 +17,7 @@ use command::Session;
 use machine::interrupt::Interrupt;
 
 fn main() {
+    tackboard_runtime::die_of_any_panic();
     std::process::exit(run());
 }
 
