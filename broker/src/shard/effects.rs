@@ -208,7 +208,8 @@ impl State {
         tracing::error!(partition, %why, "a storage fault fenced the partition: it refuses appends until a restart");
     }
 
-    /// Logic has given up. The process must end, and if nobody is there to end it, by this thread.
+    /// Logic has given up. The process must end, which is the control thread's to see to; where that has gone, the
+    /// broker is ending already.
     fn abort(&mut self, why: &'static str) {
         self.aborted = true;
         let fatal = ToControl::Fatal {
@@ -216,7 +217,7 @@ impl State {
             reason: why.to_owned(),
         };
         if self.control.try_send(fatal).is_err() {
-            panic!("{why}");
+            tracing::error!(core = self.core.0, why, "the core has given up");
         }
     }
 
