@@ -208,16 +208,20 @@ impl State {
         tracing::error!(partition, %why, "a storage fault fenced the partition: it refuses appends until a restart");
     }
 
-    /// Logic has given up. The process must end, which is the control thread's to see to; where that has gone, the
-    /// broker is ending already.
+    /// Logic has given up. The process must end: the control thread sees to it, or, where it can't be told, this one. A
+    /// control thread that has gone means that the broker is ending already.
     fn abort(&mut self, why: &'static str) {
         self.aborted = true;
         let fatal = ToControl::Fatal {
             core: self.core,
             reason: why.to_owned(),
         };
-        if self.control.try_send(fatal).is_err() {
-            tracing::error!(core = self.core.0, why, "the core has given up");
+        match self.control.try_send(fatal) {
+            Ok(()) => {}
+            Err(flume::TrySendError::Full(_)) => panic!("{why}"),
+            Err(flume::TrySendError::Disconnected(_)) => {
+                tracing::error!(core = self.core.0, why, "the core has given up");
+            }
         }
     }
 
