@@ -180,12 +180,34 @@ impl State {
             }
         }
         self.nodes.retain(|number, _| reachable.contains(number));
+        self.renumber();
         for node in self.nodes.values_mut() {
             if let Node::File(file) = node {
                 file.power_cut(dice);
             }
         }
         self.changes_left = None;
+    }
+
+    /// Gives everything but the root a new number. The kernel remembers numbers, and a folder that is back under a name
+    /// that it had before would be one that moved behind the kernel's back.
+    fn renumber(&mut self) {
+        let old = std::mem::take(&mut self.nodes);
+        let fresh = old.keys().map(|number| match *number {
+            ROOT => (ROOT, ROOT),
+            number => {
+                self.next += 1;
+                (number, self.next - 1)
+            }
+        });
+        let fresh: BTreeMap<u64, u64> = fresh.collect();
+        let renumbered = old.into_iter().map(|(number, mut node)| {
+            if let Node::Folder(names) = &mut node {
+                names.values_mut().for_each(|child| *child = fresh[child]);
+            }
+            (fresh[&number], node)
+        });
+        self.nodes = renumbered.collect();
     }
 }
 
@@ -380,26 +402,30 @@ mod tests {
 
     #[test]
     fn names_are_kept_up_to_a_point_of_their_order() {
+        let file = |content: &[u8]| {
+            let mut file = File::default();
+            file.write(0, content, true);
+            Node::File(file)
+        };
         let mut left = BTreeSet::new();
         for seed in 0..200 {
             let mut state = State::new();
-            state.create(ROOT, OsStr::new("a"), Node::File(File::default()));
+            state.create(ROOT, OsStr::new("a"), file(b"first"));
             state.sync_folder(ROOT);
-            state.create(ROOT, OsStr::new("b"), Node::File(File::default()));
+            state.create(ROOT, OsStr::new("b"), file(b"second"));
             state.rename((ROOT, OsStr::new("b")), (ROOT, OsStr::new("a")));
             state.power_on(&mut Dice::new(seed));
-            let names = state.folder(ROOT).unwrap().iter();
-            left.insert(
-                names
-                    .map(|(name, number)| (name.clone(), *number))
-                    .collect::<Vec<_>>(),
-            );
+            let names = state.folder(ROOT).unwrap().clone().into_iter();
+            let held: Vec<_> = names
+                .map(|(name, number)| (name, state.file(number).unwrap().read(0, 10)))
+                .collect();
+            left.insert(held);
         }
-        let name = |name: &str, number: u64| (OsString::from(name), number);
+        let holds = |name: &str, content: &[u8]| (OsString::from(name), content.to_vec());
         let all = [
-            vec![name("a", 2)],
-            vec![name("a", 2), name("b", 3)],
-            vec![name("a", 3)],
+            vec![holds("a", b"first")],
+            vec![holds("a", b"first"), holds("b", b"second")],
+            vec![holds("a", b"second")],
         ];
         assert_eq!(left, BTreeSet::from(all));
     }
