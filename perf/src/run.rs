@@ -151,7 +151,11 @@ pub fn run(arguments: &RunArguments) -> Result<()> {
         tables: Vec::new(),
     };
     for workload in wanted {
-        let table = compare(workload, &subjects, arguments, &ground, folder.path())?;
+        let taking = taking(&workload, &subjects);
+        if taking.is_empty() {
+            continue;
+        }
+        let table = compare(workload, &taking, arguments, &ground, folder.path())?;
         print(&table);
         report.tables.push(table);
         if let Some(out) = &arguments.out {
@@ -194,6 +198,21 @@ fn subjects(arguments: &RunArguments) -> Result<Vec<Subject>> {
         bail!("--server names none of the servers");
     }
     Ok(taken)
+}
+
+/// The servers that the workload can be run against; says which are left out.
+fn taking(workload: &Workload, subjects: &[Subject]) -> Vec<Subject> {
+    let (taking, left_out): (Vec<Subject>, Vec<Subject>) = subjects
+        .iter()
+        .partition(|subject| subject.takes(workload.pace));
+    for subject in left_out {
+        eprintln!(
+            "{}: without {}, which is not read back here",
+            workload.name,
+            subject.name()
+        );
+    }
+    taking
 }
 
 fn broker_binary(named: Option<&Path>) -> Result<PathBuf> {
@@ -311,5 +330,22 @@ fn print(table: &Table) {
             row.p99_us.show(|micros| format!("{micros:.0}")),
             row.p999_us.show(|micros| format!("{micros:.0}")),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_brokers_are_left_out_of_what_can_not_be_run_against_them() {
+        let all: Vec<Subject> = subject::OURS.into_iter().chain(subject::PEERS).collect();
+        for workload in workloads() {
+            let taking = taking(&workload, &all);
+            assert!(taking.starts_with(&subject::OURS), "{}", workload.name);
+            let with_peers = taking.len() == all.len();
+            let reads = matches!(workload.pace, Pace::Read { .. });
+            assert_eq!(with_peers, !reads, "{}", workload.name);
+        }
     }
 }

@@ -16,7 +16,10 @@ use anyhow::Result;
 use serde::Serialize;
 use tackboard_schema::Durability;
 
-use crate::{drive::Lane, workload::Workload};
+use crate::{
+    drive::Lane,
+    workload::{Pace, Workload},
+};
 use kafka::Flush;
 use process::ServerProcess;
 use redis::AppendFsync;
@@ -97,6 +100,16 @@ impl Subject {
             Subject::Redis(fsync) => format!("Redis, appendfsync {}", fsync.text()),
             Subject::Nats => "NATS JetStream, page cache".to_owned(),
             Subject::RabbitMq => "RabbitMQ streams, page cache".to_owned(),
+        }
+    }
+
+    /// Whether a workload of this pace can be run against it: reading back is spoken here in the native protocol alone.
+    pub fn takes(self, pace: Pace) -> bool {
+        match self {
+            Subject::Reference(_) | Subject::Tackboard(_) => true,
+            Subject::Kafka(_) | Subject::Redis(_) | Subject::Nats | Subject::RabbitMq => {
+                !matches!(pace, Pace::Read { .. })
+            }
         }
     }
 
