@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::Value;
-use tackboard_client::{Acks, Durability, TimestampMs};
+use tackboard_client::TimestampMs;
 
 use super::failure::Failure;
 
@@ -80,23 +80,6 @@ pub(super) fn counted(count: u64, what: &str) -> String {
         "{} {what}{plural}",
         crate::config::quantity::separated(count)
     )
-}
-
-/// As the command line and the settings write it.
-pub(super) fn acks_text(acks: Acks) -> String {
-    match acks {
-        Acks::All => "all".to_owned(),
-        Acks::Count(count) => count.to_string(),
-    }
-}
-
-/// As the command line and the settings write it.
-pub(super) fn durability_text(durability: Durability) -> &'static str {
-    match durability {
-        Durability::Fsync => "fsync",
-        Durability::Interval => "interval",
-        Durability::Written => "written",
-    }
 }
 
 /// `2 s ago`, `3 h ago`.

@@ -16,9 +16,7 @@ use super::arguments::{
     TopicCommand,
 };
 use super::failure::Failure;
-use super::output::{
-    Columns, acks_text, ago, counted, durability_text, print, print_json, rfc3339,
-};
+use super::output::{Columns, ago, counted, print, print_json, rfc3339};
 
 pub(super) fn run(arguments: TopicArguments) -> Result<(), Failure> {
     match arguments.command {
@@ -100,8 +98,8 @@ fn list(arguments: &ListArguments) -> Result<(), Failure> {
             topic.name.to_string(),
             separated(topic.partitions.len() as u64),
             replication(topic).to_string(),
-            acks_text(topic.acks),
-            durability_text(topic.durability).to_owned(),
+            topic.acks.to_string(),
+            topic.durability.to_string(),
         ]);
     }
     print(&columns.text(""))
@@ -122,8 +120,8 @@ fn summary_json(topic: &TopicSummary) -> Value {
         "topic_id": topic.topic_id.to_string(),
         "partitions": topic.partitions.len(),
         "replication_factor": replication(topic),
-        "acks": acks_text(topic.acks),
-        "durability": durability_text(topic.durability),
+        "acks": topic.acks.to_string(),
+        "durability": topic.durability.to_string(),
         "error": topic.error.map(|code| code.name()),
     })
 }
@@ -186,8 +184,8 @@ fn description_text(topic: &TopicDescription, summary: Option<&TopicSummary>) ->
             .sum(),
     ));
     if let Some(summary) = summary {
-        facts.push(format!("acks {}", acks_text(summary.acks)));
-        facts.push(durability_text(summary.durability).to_owned());
+        facts.push(format!("acks {}", summary.acks));
+        facts.push(summary.durability.to_string());
     }
     let in_sync = in_sync(summary);
     let mut columns = Columns::new(&[
@@ -289,8 +287,8 @@ fn description_json(topic: &TopicDescription, summary: Option<&TopicSummary>) ->
         "replication_factor": topic.replication_factor,
         "events": topic.partitions.iter().map(events).sum::<u64>(),
         "size_bytes": topic.partitions.iter().map(|partition| partition.size_bytes).sum::<u64>(),
-        "acks": summary.map(|summary| acks_text(summary.acks)),
-        "durability": summary.map(|summary| durability_text(summary.durability)),
+        "acks": summary.map(|summary| summary.acks.to_string()),
+        "durability": summary.map(|summary| summary.durability.to_string()),
         "configs": configs,
         "partitions": partitions,
     })

@@ -4,8 +4,8 @@
 
 use std::path::PathBuf;
 
+use tackboard_schema::Acks;
 use tackboard_schema::record_batch::Compression;
-use tackboard_schema::{Acks, Durability};
 
 use super::plan::{Mode, Plan};
 use super::quantity;
@@ -402,10 +402,7 @@ static CLIENTS: &[Setting] = &[
         |plan, text| {
             plan.durability = match text {
                 "topic" => None,
-                "fsync" => Some(Durability::Fsync),
-                "interval" => Some(Durability::Interval),
-                "written" => Some(Durability::Written),
-                _ => return None,
+                level => Some(level.parse().ok()?),
             };
             Some(())
         },

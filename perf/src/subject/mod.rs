@@ -1,5 +1,6 @@
 //! The servers that are compared: how each is started, with what durability, and spoken to.
 
+mod acknowledged;
 mod kafka;
 mod lines;
 mod native;
@@ -47,7 +48,7 @@ fn durability_name<S: serde::Serializer>(
     durability: &Durability,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(tackboard::durability_text(*durability))
+    serializer.collect_str(durability)
 }
 
 /// Where the parts that `run` needs are, and what the servers may use.
@@ -92,9 +93,7 @@ impl Subject {
     pub fn name(self) -> String {
         match self {
             Subject::Reference(duty) => format!("reference, {}", duty.text()),
-            Subject::Tackboard(durability) => {
-                format!("Tackboard, {}", tackboard::durability_text(durability))
-            }
+            Subject::Tackboard(durability) => format!("Tackboard, {durability}"),
             Subject::Kafka(Flush::Never) => "Kafka, page cache".to_owned(),
             Subject::Kafka(Flush::EveryBatch) => "Kafka, flush.messages=1".to_owned(),
             Subject::Redis(fsync) => format!("Redis, appendfsync {}", fsync.text()),

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use anyhow::{Context, Result, bail, ensure};
 use tackboard_schema::{
-    Acks, CorrelationId, Durability, ErrorCode, Offset, PartitionIndex,
+    Acks, CorrelationId, ErrorCode, Offset, PartitionIndex,
     frame::{self, ApiKey, Kind, Parsed},
     native::{
         self, FetchEntryHead, FetchRequestHead, HeadBuilder, ProduceEntryHead, ProduceRequestHead,
@@ -27,17 +27,21 @@ pub const FETCH_BYTES: u32 = 1 << 20;
 /// The topic that every workload writes to.
 pub const TOPIC: &str = "perf";
 
-/// A produce request of one batch. It names no producer id: the same bytes are sent over and over, and none of them is
-/// a retry.
-pub fn produce_frame(
-    partition: PartitionIndex,
-    durability: Option<Durability>,
-    workload: &Workload,
-) -> Vec<u8> {
+/// Writes a whole frame over what `out` holds. Answers come in the order of the requests, so that nothing hangs on the
+/// correlation id.
+pub fn write_frame(out: &mut Vec<u8>, kind: Kind, api: ApiKey, head: &[u8], body: &[u8]) {
+    out.clear();
+    frame::encode_head(out, kind, api, CorrelationId(1), head, body.len());
+    out.extend_from_slice(body);
+    out.extend_from_slice(frame::padding(body.len()));
+}
+
+/// A produce request of one batch, at the durability of its topic.
+fn produce_frame(partition: PartitionIndex, workload: &Workload) -> Vec<u8> {
     let batch = record_batch(workload);
     let request = ProduceRequestHead {
         acks: Some(Acks::All),
-        durability,
+        durability: None,
         timeout_ms: ACKS_WAIT_MS,
     };
     let entry = ProduceEntryHead {
@@ -48,18 +52,7 @@ pub fn produce_frame(
     let mut heads = HeadBuilder::new();
     let head = heads.produce_request(&request, &[entry]);
     let mut bytes = Vec::new();
-    // Answers come in the order of the requests, so that nothing hangs on the correlation id.
-    let correlation_id = CorrelationId(1);
-    frame::encode_head(
-        &mut bytes,
-        Kind::Request,
-        ApiKey::Produce,
-        correlation_id,
-        head,
-        batch.len(),
-    );
-    bytes.extend_from_slice(&batch);
-    bytes.extend_from_slice(frame::padding(batch.len()));
+    write_frame(&mut bytes, Kind::Request, ApiKey::Produce, head, &batch);
     bytes
 }
 
@@ -83,7 +76,7 @@ pub fn lane(address: SocketAddr, partition: PartitionIndex, workload: &Workload)
         TcpStream::connect(address).with_context(|| format!("no connection to {address}"))?;
     Ok(Lane {
         stream,
-        request: produce_frame(partition, None, workload),
+        request: produce_frame(partition, workload),
         replies: Box::new(ProduceReplies),
         reading: Some(Box::new(Fetches::new(partition))),
     })
@@ -122,16 +115,7 @@ impl Reading for Fetches {
             bytes_max: FETCH_BYTES,
         };
         let head = self.heads.fetch_request(&request, &[entry]);
-        self.request.clear();
-        let correlation_id = CorrelationId(1);
-        frame::encode_head(
-            &mut self.request,
-            Kind::Request,
-            ApiKey::Fetch,
-            correlation_id,
-            head,
-            0,
-        );
+        write_frame(&mut self.request, Kind::Request, ApiKey::Fetch, head, &[]);
         &self.request
     }
 
@@ -219,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_frame_is_one_that_a_broker_takes() {
-        let bytes = produce_frame(PartitionIndex(3), Some(Durability::Written), &workload());
+        let bytes = produce_frame(PartitionIndex(3), &workload());
         let Parsed::Frame(frame, length) = frame::parse(&bytes, FRAME_BYTES_MAX).unwrap() else {
             panic!("the frame is whole");
         };
@@ -247,14 +231,7 @@ mod tests {
         let mut answer = |code| {
             let head = heads.produce_response(&[result(code)]);
             let mut bytes = Vec::new();
-            frame::encode_head(
-                &mut bytes,
-                Kind::Response,
-                ApiKey::Produce,
-                CorrelationId(1),
-                head,
-                0,
-            );
+            write_frame(&mut bytes, Kind::Response, ApiKey::Produce, head, &[]);
             bytes
         };
         let good = answer(ErrorCode::None).repeat(2);

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 
 use super::{
     Ground,
+    acknowledged::Acknowledged,
     lines::whole_lines,
     process::{ServerProcess, free_port},
 };
@@ -65,10 +66,7 @@ fn lane(address: SocketAddr, index: usize, workload: &Workload) -> Result<Lane> 
          PUB $JS.API.STREAM.CREATE.log{index} {INBOX}.{index} {}\r\n{config}\r\n",
         config.len()
     )?;
-    let created = Acknowledgements {
-        events_a_batch: 1,
-        events: 0,
-    };
+    let created = Acknowledgements(Acknowledged::in_batches_of(1));
     Answers::new(Box::new(created))
         .next(&mut stream)
         .with_context(|| format!("stream log{index}"))?;
@@ -82,10 +80,7 @@ fn lane(address: SocketAddr, index: usize, workload: &Workload) -> Result<Lane> 
         request.extend_from_slice(&value);
         request.extend_from_slice(b"\r\n");
     }
-    let replies = Acknowledgements {
-        events_a_batch: workload.events_a_batch as u64,
-        events: 0,
-    };
+    let replies = Acknowledgements(Acknowledged::new(workload));
     Ok(Lane {
         stream,
         request,
@@ -95,11 +90,7 @@ fn lane(address: SocketAddr, index: usize, workload: &Workload) -> Result<Lane> 
 }
 
 /// A message for each event: `MSG <inbox> <sid> <length>`, and JSON with a sequence or an error.
-struct Acknowledgements {
-    events_a_batch: u64,
-    /// Acknowledged, and not yet counted as part of a batch.
-    events: u64,
-}
+struct Acknowledgements(Acknowledged);
 
 impl Replies for Acknowledgements {
     fn take(&mut self, bytes: &[u8]) -> Result<(usize, u64)> {
@@ -115,16 +106,14 @@ impl Replies for Acknowledgements {
                 if json.windows(7).any(|part| part == b"\"error\"") {
                     bail!("NATS refused: {}", String::from_utf8_lossy(json));
                 }
-                self.events += 1;
+                self.0.add(1);
             } else if line.starts_with(b"-ERR") {
                 bail!("NATS refused: {}", String::from_utf8_lossy(line));
             }
             // INFO and PING may come at any time; a run is over before an unanswered PING matters.
             used = lines.position();
         }
-        let batches = self.events / self.events_a_batch;
-        self.events %= self.events_a_batch;
-        Ok((used, batches))
+        Ok((used, self.0.whole_batches()))
     }
 }
 
@@ -134,10 +123,7 @@ mod tests {
 
     #[test]
     fn acknowledgements_are_counted_and_refusals_seen() {
-        let mut acks = Acknowledgements {
-            events_a_batch: 2,
-            events: 0,
-        };
+        let mut acks = Acknowledgements(Acknowledged::in_batches_of(2));
         let bytes = b"PING\r\nMSG _INBOX.perf.0 1 9\r\n{\"seq\":1}\r\nMSG _INBOX.perf.0 1 9\r\n{\"seq\":2}\r\nMSG a 1 9\r\n{";
         assert_eq!(acks.take(bytes).unwrap(), (bytes.len() - 12, 1));
         assert!(acks.take(b"MSG a 1 11\r\n{\"error\":1}\r\n").is_err());

@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::{
     Ground,
+    acknowledged::Acknowledged,
     process::{ServerProcess, free_port},
 };
 use crate::{
@@ -114,10 +115,7 @@ fn lane(address: SocketAddr, index: usize, workload: &Workload) -> Result<Lane> 
     string(&mut publisher, "");
     string(&mut publisher, &name);
     connection.ask(DECLARE_PUBLISHER, &publisher)?;
-    let replies = Confirmations {
-        events_a_batch: workload.events_a_batch as u64,
-        events: 0,
-    };
+    let replies = Confirmations(Acknowledged::new(workload));
     Ok(Lane {
         stream: connection.stream,
         request: request(workload),
@@ -200,11 +198,7 @@ fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// Frames of confirmed publishing ids: publisher, count, ids.
-struct Confirmations {
-    events_a_batch: u64,
-    /// Confirmed, and not yet counted as part of a batch.
-    events: u64,
-}
+struct Confirmations(Acknowledged);
 
 impl Replies for Confirmations {
     fn take(&mut self, bytes: &[u8]) -> Result<(usize, u64)> {
@@ -222,16 +216,14 @@ impl Replies for Confirmations {
                 PUBLISH_CONFIRM => {
                     let count = frame.get(5..9).context("a confirmation is cut short")?;
                     let count = u32::from_be_bytes([count[0], count[1], count[2], count[3]]);
-                    self.events += u64::from(count);
+                    self.0.add(u64::from(count));
                 }
                 PUBLISH_ERROR => bail!("RabbitMQ refused an event"),
                 other => bail!("RabbitMQ sent {other} to a publisher"),
             }
             used += 4 + length;
         }
-        let batches = self.events / self.events_a_batch;
-        self.events %= self.events_a_batch;
-        Ok((used, batches))
+        Ok((used, self.0.whole_batches()))
     }
 }
 
@@ -245,10 +237,7 @@ mod tests {
         body.extend_from_slice(&3u32.to_be_bytes());
         body.extend_from_slice(&[0; 24]);
         let confirm = frame(PUBLISH_CONFIRM, &body);
-        let mut confirmations = Confirmations {
-            events_a_batch: 2,
-            events: 0,
-        };
+        let mut confirmations = Confirmations(Acknowledged::in_batches_of(2));
         assert_eq!(confirmations.take(&confirm).unwrap(), (confirm.len(), 1));
         assert_eq!(confirmations.take(&confirm).unwrap(), (confirm.len(), 2));
         assert_eq!(confirmations.take(&confirm[..9]).unwrap(), (0, 0));

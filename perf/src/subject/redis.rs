@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::{
     Ground,
+    acknowledged::Acknowledged,
     lines::whole_lines,
     process::{ServerProcess, free_port},
 };
@@ -78,10 +79,7 @@ pub fn lanes(address: SocketAddr, workload: &Workload) -> Result<Vec<Lane>> {
         Ok(Lane {
             stream,
             request: request(index, workload),
-            replies: Box::new(StreamIds {
-                events_a_batch: workload.events_a_batch as u64,
-                events: 0,
-            }),
+            replies: Box::new(StreamIds(Acknowledged::new(workload))),
             reading: None,
         })
     });
@@ -104,11 +102,7 @@ fn request(index: usize, workload: &Workload) -> Vec<u8> {
 }
 
 /// Answers `$<length>` and the id of the entry, a line each.
-struct StreamIds {
-    events_a_batch: u64,
-    /// Acknowledged, and not yet counted as part of a batch.
-    events: u64,
-}
+struct StreamIds(Acknowledged);
 
 impl Replies for StreamIds {
     fn take(&mut self, bytes: &[u8]) -> Result<(usize, u64)> {
@@ -122,11 +116,9 @@ impl Replies for StreamIds {
                 break;
             }
             used = lines.position();
-            self.events += 1;
+            self.0.add(1);
         }
-        let batches = self.events / self.events_a_batch;
-        self.events %= self.events_a_batch;
-        Ok((used, batches))
+        Ok((used, self.0.whole_batches()))
     }
 }
 
@@ -136,10 +128,7 @@ mod tests {
 
     #[test]
     fn ids_are_counted_by_batches() {
-        let mut ids = StreamIds {
-            events_a_batch: 2,
-            events: 0,
-        };
+        let mut ids = StreamIds(Acknowledged::in_batches_of(2));
         let bytes = b"$3\r\n1-0\r\n$3\r\n1-1\r\n$3\r\n1-2\r\n$3\r\n1-";
         assert_eq!(ids.take(bytes).unwrap(), (27, 1));
         assert_eq!(ids.take(b"$3\r\n1-3\r\n").unwrap(), (9, 1));

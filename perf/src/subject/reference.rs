@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 use tackboard_schema::{
-    CorrelationId, ErrorCode, Offset, PartitionIndex, TimestampMs,
+    ErrorCode, Offset, PartitionIndex, TimestampMs,
     frame::{self, ApiKey, Kind, Parsed},
     native::{self, FetchResultHead, HeadBuilder, ProduceResultHead, read_head},
     record_batch::{BatchView, check_batch},
@@ -22,7 +22,7 @@ use tackboard_schema::{
 
 use super::{
     Ground,
-    native::{FETCH_BYTES, FRAME_BYTES_MAX, TOPIC},
+    native::{FETCH_BYTES, FRAME_BYTES_MAX, TOPIC, write_frame},
     process::ServerProcess,
 };
 
@@ -111,7 +111,7 @@ fn serve_connection(mut stream: TcpStream, duty: Duty, path: &Path) -> Result<()
         _ => None,
     };
     let mut buffer = vec![0; READ_BYTES];
-    let (mut filled, answer) = (0, answer());
+    let (mut filled, produced) = (0, produce_answer());
     let mut answers = Vec::new();
     // What every fetch is answered with, from memory: the first batch again and again.
     let mut log = None;
@@ -128,7 +128,7 @@ fn serve_connection(mut stream: TcpStream, duty: Duty, path: &Path) -> Result<()
                             log = Some(fetch_answer(BatchView::first(frame.body)?.bytes()));
                         }
                         take(&frame, duty, file.as_mut())?;
-                        answers.extend_from_slice(&answer);
+                        answers.extend_from_slice(&produced);
                     }
                     used += length;
                 }
@@ -178,22 +178,12 @@ fn fetch_answer(batch: &[u8]) -> Vec<u8> {
         byte_length: batches.len() as u32,
     }]);
     let mut bytes = Vec::new();
-    let correlation_id = CorrelationId(1);
-    frame::encode_head(
-        &mut bytes,
-        Kind::Response,
-        ApiKey::Fetch,
-        correlation_id,
-        head,
-        batches.len(),
-    );
-    bytes.extend_from_slice(&batches);
-    bytes.extend_from_slice(frame::padding(batches.len()));
+    write_frame(&mut bytes, Kind::Response, ApiKey::Fetch, head, &batches);
     bytes
 }
 
-/// The same for every request: drivers send one at a time for one partition, and don't look at offsets.
-fn answer() -> Vec<u8> {
+/// The answer to every produce request: drivers send one batch at a time to one partition, and don't look at offsets.
+fn produce_answer() -> Vec<u8> {
     let mut heads = HeadBuilder::new();
     let head = heads.produce_response(&[ProduceResultHead {
         error_code: ErrorCode::None,
@@ -205,13 +195,6 @@ fn answer() -> Vec<u8> {
         log_start_offset: Offset(0),
     }]);
     let mut bytes = Vec::new();
-    frame::encode_head(
-        &mut bytes,
-        Kind::Response,
-        ApiKey::Produce,
-        CorrelationId(1),
-        head,
-        0,
-    );
+    write_frame(&mut bytes, Kind::Response, ApiKey::Produce, head, &[]);
     bytes
 }

@@ -9,15 +9,6 @@ use tackboard_schema::Durability;
 use super::{Ground, native, process::ServerProcess};
 use crate::{drive::Lane, workload::Workload};
 
-/// As the configuration spells it.
-pub fn durability_text(durability: Durability) -> &'static str {
-    match durability {
-        Durability::Fsync => "fsync",
-        Durability::Interval => "interval",
-        Durability::Written => "written",
-    }
-}
-
 /// Starts it with its defaults, on ports that the system picks.
 ///
 /// # Errors
@@ -60,7 +51,7 @@ pub fn lanes(
     let mut admin = Admin::connect(&[address.to_string()], ClientConfig::default())?;
     let topic = NewTopic::new(native::TOPIC)
         .partitions(workload.connections as i32)
-        .config("durability", durability_text(durability));
+        .config("durability", durability.to_string());
     admin.create_topic(&topic)?;
     let cluster = admin.describe_cluster(Some(&[native::TOPIC]))?;
     let topic = cluster
