@@ -82,6 +82,14 @@ pub fn family(pid: u32) -> Vec<u32> {
     family
 }
 
+/// Kills everything that `pid` has started, and what that has started in turn; `pid` itself lives on.
+pub fn kill_descendants(pid: u32) {
+    for member in family(pid).into_iter().skip(1) {
+        // SAFETY: no pointers. A member that has ended meanwhile is no process any more, or a zombie of this family.
+        unsafe { libc::kill(member as libc::pid_t, libc::SIGKILL) };
+    }
+}
+
 /// CPU time that all threads of a process have used.
 ///
 /// # Errors

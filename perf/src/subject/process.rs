@@ -1,6 +1,7 @@
 //! A server as a child process: started on given CPUs, awaited, ended by its pid.
 
 use std::{
+    collections::VecDeque,
     io::{BufRead, BufReader},
     net::{SocketAddr, TcpListener, TcpStream},
     os::unix::process::CommandExt,
@@ -12,11 +13,13 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
+use crate::machine::kill_descendants;
+
 /// How long a server may take to come up.
 const START_WAIT_MAX: Duration = Duration::from_secs(60);
 /// How long a server may take to end after SIGTERM before it is killed.
 const STOP_WAIT_MAX: Duration = Duration::from_secs(40);
-/// What of a server's output is kept for an error.
+/// How many of the last lines that a server printed are kept for an error.
 const LINES_KEPT_MAX: usize = 50;
 
 /// A port of loopback that nobody held a moment ago.
@@ -27,7 +30,7 @@ pub fn free_port() -> Result<SocketAddr> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
 }
 
-/// A running server. Dropping it kills it.
+/// A running server. Dropping it kills it, and what it has started.
 pub struct ServerProcess {
     child: Option<Child>,
     /// Run once it has gone: ends what it left running.
@@ -56,21 +59,25 @@ impl ServerProcess {
                 .lines()
                 .map_while(std::io::Result::ok)
             {
-                let _ = lines.try_send(line);
+                // Waits for room while the start goes on, so that no line is missed; fails at once behind it.
+                let _ = lines.send(line);
             }
         });
         let deadline = Instant::now() + START_WAIT_MAX;
-        let mut seen = Vec::new();
+        let mut seen = VecDeque::new();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let Ok(line) = printed.recv_timeout(left) else {
+                let seen: Vec<String> = seen.into();
                 bail!("{name} did not come up; it printed\n{}", seen.join("\n"));
             };
             if let Some(ready) = is_ready(&line) {
                 return Ok((process, ready));
             }
-            seen.truncate(LINES_KEPT_MAX);
-            seen.push(line);
+            if seen.len() == LINES_KEPT_MAX {
+                seen.pop_front();
+            }
+            seen.push_back(line);
         }
     }
 
@@ -157,6 +164,7 @@ impl ServerProcess {
             }
             thread::sleep(Duration::from_millis(5));
         }
+        kill_descendants(child.id());
         child.kill()?;
         child.wait()?;
         bail!("the server did not end within {STOP_WAIT_MAX:?} and was killed")
@@ -166,6 +174,7 @@ impl ServerProcess {
 impl Drop for ServerProcess {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
+            kill_descendants(child.id());
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -187,5 +196,44 @@ fn confine(cpus: &[usize]) -> std::io::Result<()> {
     match confined {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{cpu_time, family};
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn no_line_of_a_hasty_start_is_missed_and_the_last_ones_explain_a_failure() {
+        let ready = |line: &str| (line == "ready").then_some(());
+        let hasty = shell("seq 1000; echo ready; exec sleep 60");
+        ServerProcess::start(hasty, None, ready).unwrap();
+        let failing = shell("seq 1000; echo 'the reason'");
+        let error = ServerProcess::start(failing, None, ready).err().unwrap();
+        let told = error.to_string();
+        assert!(told.ends_with("1000\nthe reason"), "{told}");
+        assert!(told.lines().count() <= 1 + LINES_KEPT_MAX, "{told}");
+    }
+
+    #[test]
+    fn what_a_start_script_has_started_goes_with_it() {
+        let script = shell("sleep 60 & echo ready; wait");
+        let ready = |line: &str| (line == "ready").then_some(());
+        let (server, ()) = ServerProcess::start(script, None, ready).unwrap();
+        let members = family(server.pid());
+        assert_eq!(members.len(), 2, "the script and what it runs");
+        drop(server);
+        let deadline = Instant::now() + START_WAIT_MAX;
+        while members.iter().any(|member| cpu_time(*member).is_ok()) {
+            assert!(Instant::now() < deadline, "{members:?} live on");
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 }
