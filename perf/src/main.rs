@@ -9,6 +9,7 @@
 //!
 //! Start reading at [`drive`].
 
+mod data_folder;
 mod drive;
 mod figure;
 mod limits;

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use crate::{
+    data_folder::DataFolder,
     drive::{Brought, Lasting, drive},
     figure::Figure,
     machine::Machine,
@@ -140,10 +141,7 @@ pub fn run(arguments: &RunArguments) -> Result<()> {
         server_cpus: arguments.server_cpus.clone(),
     };
     let subjects = subjects(arguments)?;
-    let folder = tempfile::Builder::new()
-        .prefix("tackboard-perf.")
-        .tempdir_in(&arguments.data)
-        .with_context(|| format!("--data {} can't be written", arguments.data.display()))?;
+    let folder = DataFolder::create(&arguments.data)?;
     let mut report = Report {
         machine: Machine::read(folder.path()),
         server_cpus: arguments.server_cpus.clone(),

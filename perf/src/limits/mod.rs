@@ -14,6 +14,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::{
+    data_folder::DataFolder,
     figure::{Figure, Percentiles},
     machine::Machine,
 };
@@ -59,10 +60,7 @@ struct Limits {
 /// # Errors
 /// When the folder can't be written or an executor does not start.
 pub fn run(arguments: &LimitsArguments) -> Result<()> {
-    let folder = tempfile::Builder::new()
-        .prefix("tackboard-perf.")
-        .tempdir_in(&arguments.data)
-        .with_context(|| format!("--data {} can't be written", arguments.data.display()))?;
+    let folder = DataFolder::create(&arguments.data)?;
     let limits = measure(arguments, folder.path())?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&limits)?);

@@ -115,9 +115,10 @@ impl ServerProcess {
     fn spawn(mut command: Command, cpus: Option<&[usize]>) -> Result<Self> {
         let cpus = cpus.map(<[usize]>::to_vec);
         command.stdin(Stdio::null());
-        // SAFETY: between fork and exec the closure makes two system calls on plain data, and allocates nothing.
+        // SAFETY: between fork and exec the closure makes system calls on plain data, and allocates nothing.
         unsafe {
             command.pre_exec(move || {
+                unblock_signals();
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
                 cpus.as_deref().map_or(Ok(()), confine)
             });
@@ -181,6 +182,16 @@ impl Drop for ServerProcess {
         if let Some(command) = &mut self.afterwards {
             let _ = command.output();
         }
+    }
+}
+
+/// The signals that this process waits for on one thread are the child's to handle as it likes.
+fn unblock_signals() {
+    // SAFETY: the set is plain data, and the calls read and write no more than it.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
     }
 }
 
