@@ -64,6 +64,9 @@ const HOT_LOG_BYTES: u64 = 8 << 20;
 /// Bytes of each log that is read cold: together more than any cache of a default configuration keeps of them.
 const COLD_LOG_BYTES: u64 = 512 << 20;
 
+/// Share of requests that a driver may send late before the table says so.
+const LATE_SHARE_MAX: f64 = 0.01;
+
 /// All rounds of one workload against one server.
 #[derive(Serialize)]
 struct Row {
@@ -76,6 +79,8 @@ struct Row {
     p99_us: Figure,
     p999_us: Figure,
     resident_bytes_max: Figure,
+    /// Of the driver itself: see [`Brought::late_share`].
+    late_share: Figure,
     rounds: Vec<Brought>,
 }
 
@@ -297,6 +302,7 @@ fn row(subject: Subject, rounds: Vec<Brought>, base: &[f64]) -> Option<Row> {
         p99_us: of(|brought| brought.latency.p99_us)?,
         p999_us: of(|brought| brought.latency.p999_us)?,
         resident_bytes_max: of(|brought| brought.resident_bytes_max as f64)?,
+        late_share: of(|brought| brought.late_share)?,
         rounds,
     })
 }
@@ -304,20 +310,22 @@ fn row(subject: Subject, rounds: Vec<Brought>, base: &[f64]) -> Option<Row> {
 fn print(table: &Table) {
     let workload = &table.workload;
     println!(
-        "\n{}: {} B events, {} a batch, {} connections, {:?}",
+        "\n{}: {} B events, {} a batch, {} connections, {}",
         workload.name,
         workload.event_bytes,
         workload.events_a_batch,
         workload.connections,
         workload.pace
     );
+    let first = table.rows.first().map(|row| row.subject.name());
+    println!("ratio: to {}", first.unwrap_or_default());
     println!(
-        "{:<34} {:<22} {:<18} {:<20} {:<24} {:<24} p99.9 µs",
+        "{:<34} {:<22} {:<18} {:<22} {:<24} {:<24} p99.9 µs",
         "", "k ev/s", "ratio", "CPU s/M ev", "p50 µs", "p99 µs"
     );
     for row in &table.rows {
         println!(
-            "{:<34} {:<22} {:<18} {:<20} {:<24} {:<24} {}",
+            "{:<34} {:<22} {:<18} {:<22} {:<24} {:<24} {}",
             row.subject.name(),
             row.events_per_second
                 .show(|rate| format!("{:.0}", rate / 1000.0)),
@@ -329,6 +337,18 @@ fn print(table: &Table) {
             row.p999_us.show(|micros| format!("{micros:.0}")),
         );
     }
+    for row in table.rows.iter().filter(|row| missed_its_schedule(row)) {
+        println!(
+            "{}: the driver itself was late with {} % of the requests",
+            row.subject.name(),
+            row.late_share.show(|share| format!("{:.0}", share * 100.0)),
+        );
+    }
+}
+
+/// Whether the driver was late so often in any round that the row says as much of it as of the server.
+fn missed_its_schedule(row: &Row) -> bool {
+    row.late_share.greatest > LATE_SHARE_MAX
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What is sent: the events of a batch, the same bytes for every server.
 
+use std::fmt;
+
 use serde::Serialize;
 use tackboard_schema::{
     TimestampMs,
@@ -38,6 +40,19 @@ pub enum Pace {
         /// Bytes of each log, batch headers included.
         log_bytes: u64,
     },
+}
+
+/// As the heading of a table says it.
+impl fmt::Display for Pace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Pace::InFlight(window) => write!(f, "{window} in flight on each"),
+            Pace::EventsPerSecond(rate) => write!(f, "{rate} events/s by schedule"),
+            Pace::Read { log_bytes } => {
+                write!(f, "reading logs of {} MiB each", log_bytes >> 20)
+            }
+        }
+    }
 }
 
 /// The values of one batch: no two alike, and nothing that a codec would shorten.
