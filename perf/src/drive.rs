@@ -33,7 +33,7 @@ const SPIN_BEFORE_DUE: Duration = Duration::from_micros(5);
 
 /// How long a workload runs.
 #[derive(Clone, Copy, Debug)]
-pub struct Lasting {
+pub struct RoundLength {
     /// At the start, not counted.
     pub warm_up: Duration,
     /// Counted.
@@ -77,7 +77,7 @@ pub trait Reading: Send {
 
 /// What one round brought.
 #[derive(Clone, Debug, Serialize)]
-pub struct Brought {
+pub struct RoundResult {
     /// Acknowledged events; in reading, those that were read.
     pub events_per_second: f64,
     /// CPU seconds of the server for a million of them.
@@ -91,7 +91,7 @@ pub struct Brought {
 }
 
 /// What one connection brought.
-struct LaneBrought {
+struct LaneResult {
     /// Requests; in reading, events.
     answered: u64,
     late: u64,
@@ -106,7 +106,12 @@ const LATE: Duration = Duration::from_millis(1);
 ///
 /// # Errors
 /// When a server refuses, answers nonsense or stops answering.
-pub fn drive(lanes: Vec<Lane>, workload: &Workload, lasting: Lasting, pid: u32) -> Result<Brought> {
+pub fn drive(
+    lanes: Vec<Lane>,
+    workload: &Workload,
+    length: RoundLength,
+    pid: u32,
+) -> Result<RoundResult> {
     let count = lanes.len();
     let lanes = match workload.pace {
         Pace::Read { log_bytes } => fill(lanes, log_bytes)?,
@@ -123,16 +128,16 @@ pub fn drive(lanes: Vec<Lane>, workload: &Workload, lasting: Lasting, pid: u32) 
             let schedule = Schedule::of(workload, index, count, started);
             let pace = workload.pace;
             Ok(thread::spawn(move || match pace {
-                Pace::InFlight(window) => closed_loop(lane, window, started, lasting),
-                Pace::Read { .. } => read_back(lane, started, lasting),
-                Pace::EventsPerSecond(_) => open_loop(lane, schedule, started, lasting),
+                Pace::InFlight(window) => closed_loop(lane, window, started, length),
+                Pace::Read { .. } => read_back(lane, started, length),
+                Pace::EventsPerSecond(_) => open_loop(lane, schedule, started, length),
             }))
         })
         .collect::<Result<_>>()?;
-    thread::sleep(lasting.warm_up.saturating_sub(started.elapsed()));
+    thread::sleep(length.warm_up.saturating_sub(started.elapsed()));
     let family = family(pid);
     let cpu_before = family_cpu_time(&family).context("the server has ended")?;
-    thread::sleep((lasting.warm_up + lasting.measured).saturating_sub(started.elapsed()));
+    thread::sleep((length.warm_up + length.measured).saturating_sub(started.elapsed()));
     let cpu = family_cpu_time(&family).context("a process of the server has ended")? - cpu_before;
     let resident_bytes_max = family
         .iter()
@@ -141,24 +146,23 @@ pub fn drive(lanes: Vec<Lane>, workload: &Workload, lasting: Lasting, pid: u32) 
     let mut latencies = Latencies::new();
     let (mut rate, mut answered, mut late) = (0.0, 0, 0);
     for thread in threads {
-        let brought = thread.join().expect("a driver does not panic")?;
+        let result = thread.join().expect("a driver does not panic")?;
         ensure!(
-            brought.answered > 0,
+            result.answered > 0,
             "a connection had no answer while it was measured"
         );
-        rate += brought.answered as f64 / brought.seconds;
-        answered += brought.answered;
-        late += brought.late;
-        latencies.add(&brought.latencies);
+        rate += result.answered as f64 / result.seconds;
+        answered += result.answered;
+        late += result.late;
+        latencies.add(&result.latencies);
     }
     let events = match workload.pace {
         Pace::Read { .. } => rate,
         _ => rate * workload.events_a_batch as f64,
     };
-    Ok(Brought {
+    Ok(RoundResult {
         events_per_second: events,
-        cpu_seconds_per_million: cpu.as_secs_f64() / (events * lasting.measured.as_secs_f64())
-            * 1e6,
+        cpu_seconds_per_million: cpu.as_secs_f64() / (events * length.measured.as_secs_f64()) * 1e6,
         latency: latencies.percentiles(),
         resident_bytes_max,
         late_share: late as f64 / answered as f64,
@@ -170,8 +174,8 @@ fn closed_loop(
     lane: Lane,
     window: usize,
     started: Instant,
-    lasting: Lasting,
-) -> Result<LaneBrought> {
+    length: RoundLength,
+) -> Result<LaneResult> {
     let Lane {
         mut stream,
         request,
@@ -181,8 +185,8 @@ fn closed_loop(
     let window_of_requests = request.repeat(window);
     let mut answers = Answers::new(replies);
     let mut sent_at = std::collections::VecDeque::with_capacity(window);
-    let (mut brought, mut counting_since) = (LaneBrought::new(), None);
-    let end = started + lasting.warm_up + lasting.measured;
+    let (mut result, mut counting_since) = (LaneResult::new(), None);
+    let end = started + length.warm_up + length.measured;
     let mut room = window;
     loop {
         let now = Instant::now();
@@ -195,24 +199,24 @@ fn closed_loop(
         }
         room = answers.next(&mut stream)? as usize;
         let now = Instant::now();
-        let counts = now >= started + lasting.warm_up && now < end;
+        let counts = now >= started + length.warm_up && now < end;
         if counts && counting_since.is_none() {
             // What this answer brings was earned before.
             counting_since = Some(now);
         } else if counts {
-            brought.answered += room as u64;
-            brought.seconds = (now - counting_since.unwrap_or(now)).as_secs_f64();
+            result.answered += room as u64;
+            result.seconds = (now - counting_since.unwrap_or(now)).as_secs_f64();
         }
         for _ in 0..room {
             let sent = sent_at
                 .pop_front()
                 .context("an answer that nobody asked for")?;
             if counts {
-                brought.latencies.record(now - sent);
+                result.latencies.record(now - sent);
             }
         }
     }
-    Ok(brought)
+    Ok(result)
 }
 
 /// Puts so many bytes into each log, all logs at the same time.
@@ -253,7 +257,7 @@ fn fill_one(lane: Lane, log_bytes: u64) -> Result<Lane> {
 }
 
 /// Asks, reads the whole answer, asks again.
-fn read_back(lane: Lane, started: Instant, lasting: Lasting) -> Result<LaneBrought> {
+fn read_back(lane: Lane, started: Instant, length: RoundLength) -> Result<LaneResult> {
     let Lane {
         mut stream,
         reading,
@@ -261,10 +265,10 @@ fn read_back(lane: Lane, started: Instant, lasting: Lasting) -> Result<LaneBroug
     } = lane;
     let mut reading = reading.context("reading this server back is not spoken here")?;
     let mut buffer = vec![0; ANSWER_BYTES_MAX];
-    let mut brought = LaneBrought::new();
+    let mut result = LaneResult::new();
     let (begin, end) = (
-        started + lasting.warm_up,
-        started + lasting.warm_up + lasting.measured,
+        started + length.warm_up,
+        started + length.warm_up + length.measured,
     );
     loop {
         let asked_at = Instant::now();
@@ -274,12 +278,12 @@ fn read_back(lane: Lane, started: Instant, lasting: Lasting) -> Result<LaneBroug
         stream.write_all(reading.request())?;
         let events = whole_answer(&mut stream, reading.as_mut(), &mut buffer)?;
         if asked_at >= begin {
-            brought.answered += events;
-            brought.latencies.record(asked_at.elapsed());
+            result.answered += events;
+            result.latencies.record(asked_at.elapsed());
         }
     }
-    brought.seconds = lasting.measured.as_secs_f64();
-    Ok(brought)
+    result.seconds = length.measured.as_secs_f64();
+    Ok(result)
 }
 
 fn whole_answer(
@@ -337,20 +341,20 @@ fn open_loop(
     lane: Lane,
     schedule: Schedule,
     started: Instant,
-    lasting: Lasting,
-) -> Result<LaneBrought> {
+    length: RoundLength,
+) -> Result<LaneResult> {
     let Lane {
         mut stream,
         request,
         replies,
         reading: _,
     } = lane;
-    let end = started + lasting.warm_up + lasting.measured;
+    let end = started + length.warm_up + length.measured;
     let mut receiving = stream.try_clone()?;
     let receiver = thread::spawn(move || {
         let mut answers = Answers::new(replies);
-        let (mut brought, mut request) = (LaneBrought::new(), 0u64);
-        let counted = started + lasting.warm_up..end;
+        let (mut result, mut request) = (LaneResult::new(), 0u64);
+        let counted = started + length.warm_up..end;
         while schedule.due(request) < end {
             let count = answers.next(&mut receiving)?;
             let now = Instant::now();
@@ -358,12 +362,12 @@ fn open_loop(
                 let due = schedule.due(request);
                 request += 1;
                 if counted.contains(&due) {
-                    brought.answered += 1;
-                    brought.latencies.record(now.saturating_duration_since(due));
+                    result.answered += 1;
+                    result.latencies.record(now.saturating_duration_since(due));
                 }
             }
         }
-        Result::<_>::Ok(brought)
+        Result::<_>::Ok(result)
     });
     sleep_precisely();
     let (mut late, mut request_number) = (0, 0);
@@ -373,17 +377,17 @@ fn open_loop(
             break;
         }
         wait_until(due);
-        if due >= started + lasting.warm_up && due.elapsed() > LATE {
+        if due >= started + length.warm_up && due.elapsed() > LATE {
             late += 1;
         }
         stream.write_all(&request)?;
         request_number += 1;
     }
-    let mut brought = receiver.join().expect("the receiver does not panic")?;
+    let mut result = receiver.join().expect("the receiver does not panic")?;
     let _ = stream.shutdown(Shutdown::Both);
-    brought.late = late;
-    brought.seconds = lasting.measured.as_secs_f64();
-    Ok(brought)
+    result.late = late;
+    result.seconds = length.measured.as_secs_f64();
+    Ok(result)
 }
 
 fn wait_until(due: Instant) {
@@ -400,9 +404,9 @@ fn wait_until(due: Instant) {
     }
 }
 
-impl LaneBrought {
+impl LaneResult {
     fn new() -> Self {
-        LaneBrought {
+        LaneResult {
             answered: 0,
             late: 0,
             latencies: Latencies::new(),

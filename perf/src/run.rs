@@ -14,10 +14,10 @@ use serde::Serialize;
 
 use crate::{
     data_folder::DataFolder,
-    drive::{Brought, Lasting, drive},
+    drive::{RoundLength, RoundResult, drive},
     figure::Figure,
     machine::Machine,
-    subject::{self, Ground, Subject},
+    subject::{self, Setup, Subject},
     workload::{Pace, Workload, events_that_fit},
 };
 
@@ -79,9 +79,9 @@ struct Row {
     p99_us: Figure,
     p999_us: Figure,
     resident_bytes_max: Figure,
-    /// Of the driver itself: see [`Brought::late_share`].
+    /// Of the driver itself: see [`RoundResult::late_share`].
     late_share: Figure,
-    rounds: Vec<Brought>,
+    rounds: Vec<RoundResult>,
 }
 
 #[derive(Serialize)]
@@ -140,7 +140,7 @@ pub fn workloads() -> Vec<Workload> {
 /// When a server does not come up, refuses or stops answering.
 pub fn run(arguments: &RunArguments) -> Result<()> {
     let wanted = wanted(&arguments.workload)?;
-    let ground = Ground {
+    let setup = Setup {
         tackboard: broker_binary(arguments.tackboard.as_deref())?,
         kafka: arguments.kafka.clone(),
         server_cpus: arguments.server_cpus.clone(),
@@ -158,7 +158,7 @@ pub fn run(arguments: &RunArguments) -> Result<()> {
         if taking.is_empty() {
             continue;
         }
-        let table = compare(workload, &taking, arguments, &ground, folder.path())?;
+        let table = compare(workload, &taking, arguments, &setup, folder.path())?;
         print(&table);
         report.tables.push(table);
         if let Some(out) = &arguments.out {
@@ -236,26 +236,26 @@ fn compare(
     workload: Workload,
     subjects: &[Subject],
     arguments: &RunArguments,
-    ground: &Ground,
+    setup: &Setup,
     folder: &Path,
 ) -> Result<Table> {
-    let lasting = Lasting {
+    let length = RoundLength {
         warm_up: WARM_UP,
         measured: Duration::from_secs(arguments.seconds.into()),
     };
-    let mut rounds: Vec<Vec<Brought>> = subjects.iter().map(|_| Vec::new()).collect();
+    let mut rounds: Vec<Vec<RoundResult>> = subjects.iter().map(|_| Vec::new()).collect();
     for round in 0..usize::from(arguments.rounds) {
         for turn in 0..subjects.len() {
             let index = (round + turn) % subjects.len();
             let subject = subjects[index];
             eprintln!("{} round {}: {}", workload.name, round + 1, subject.name());
-            let brought = one_run(subject, &workload, lasting, ground, folder);
-            rounds[index].push(brought.with_context(|| subject.name())?);
+            let result = one_run(subject, &workload, length, setup, folder);
+            rounds[index].push(result.with_context(|| subject.name())?);
         }
     }
     let base: Vec<f64> = rounds[0]
         .iter()
-        .map(|brought| brought.events_per_second)
+        .map(|result| result.events_per_second)
         .collect();
     let rows = subjects.iter().zip(rounds);
     let rows = rows.map(|(subject, rounds)| row(*subject, rounds, &base));
@@ -270,19 +270,19 @@ fn compare(
 fn one_run(
     subject: Subject,
     workload: &Workload,
-    lasting: Lasting,
-    ground: &Ground,
+    length: RoundLength,
+    setup: &Setup,
     folder: &Path,
-) -> Result<Brought> {
+) -> Result<RoundResult> {
     let data = folder.join("run");
     fs::create_dir_all(&data)?;
-    let server = subject.start(ground, &data)?;
-    let brought = drive(server.lanes(workload)?, workload, lasting, server.pid())?;
+    let server = subject.start(setup, &data)?;
+    let result = drive(server.lanes(workload)?, workload, length, server.pid())?;
     server.stop()?;
     // What one server left in the page cache and the device's queue is not the next one's burden.
     fs::remove_dir_all(&data)?;
     sync_all();
-    Ok(brought)
+    Ok(result)
 }
 
 fn sync_all() {
@@ -290,19 +290,19 @@ fn sync_all() {
     unsafe { libc::sync() };
 }
 
-fn row(subject: Subject, rounds: Vec<Brought>, base: &[f64]) -> Option<Row> {
-    let of = |pick: fn(&Brought) -> f64| Figure::of(rounds.iter().map(pick));
+fn row(subject: Subject, rounds: Vec<RoundResult>, base: &[f64]) -> Option<Row> {
+    let of = |pick: fn(&RoundResult) -> f64| Figure::of(rounds.iter().map(pick));
     let ratios = rounds.iter().zip(base);
     Some(Row {
         subject,
-        events_per_second: of(|brought| brought.events_per_second)?,
-        ratio: Figure::of(ratios.map(|(brought, base)| brought.events_per_second / base))?,
-        cpu_seconds_per_million: of(|brought| brought.cpu_seconds_per_million)?,
-        p50_us: of(|brought| brought.latency.p50_us)?,
-        p99_us: of(|brought| brought.latency.p99_us)?,
-        p999_us: of(|brought| brought.latency.p999_us)?,
-        resident_bytes_max: of(|brought| brought.resident_bytes_max as f64)?,
-        late_share: of(|brought| brought.late_share)?,
+        events_per_second: of(|result| result.events_per_second)?,
+        ratio: Figure::of(ratios.map(|(result, base)| result.events_per_second / base))?,
+        cpu_seconds_per_million: of(|result| result.cpu_seconds_per_million)?,
+        p50_us: of(|result| result.latency.p50_us)?,
+        p99_us: of(|result| result.latency.p99_us)?,
+        p999_us: of(|result| result.latency.p999_us)?,
+        resident_bytes_max: of(|result| result.resident_bytes_max as f64)?,
+        late_share: of(|result| result.late_share)?,
         rounds,
     })
 }

@@ -98,7 +98,7 @@ pub struct SyncLimit {
 }
 
 /// What one round of single operations brought.
-struct Brought {
+struct RoundResult {
     bytes: u64,
     elapsed: Duration,
     latencies: Latencies,
@@ -120,9 +120,9 @@ pub fn single(
         let mut all = Latencies::new();
         let mut rates = Vec::with_capacity(rounds);
         for _ in 0..rounds {
-            let brought = one_round(&path, operation, block_bytes, depth, each).await?;
-            rates.push(brought.bytes as f64 / brought.elapsed.as_secs_f64());
-            all.add(&brought.latencies);
+            let result = one_round(&path, operation, block_bytes, depth, each).await?;
+            rates.push(result.bytes as f64 / result.elapsed.as_secs_f64());
+            all.add(&result.latencies);
         }
         let bytes_per_second = Figure::of(rates)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no round to measure"))?;
@@ -156,7 +156,7 @@ async fn one_round(
     block_bytes: usize,
     depth: usize,
     each: Duration,
-) -> io::Result<Brought> {
+) -> io::Result<RoundResult> {
     let flags = match operation {
         Operation::WriteDsync => libc::O_DSYNC,
         _ => 0,
@@ -190,7 +190,7 @@ async fn one_round(
     }
     let elapsed = started.elapsed();
     close(file).await?;
-    Ok(Brought {
+    Ok(RoundResult {
         bytes: bytes.get(),
         elapsed,
         latencies: Rc::into_inner(latencies)

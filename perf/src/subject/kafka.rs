@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 
 use super::{
-    Ground,
+    Setup,
     process::{ServerProcess, free_port},
 };
 use crate::{
@@ -49,8 +49,8 @@ pub enum Flush {
 ///
 /// # Errors
 /// When its archives are not there or it does not come up.
-pub fn start(ground: &Ground, folder: &Path) -> Result<(ServerProcess, SocketAddr)> {
-    let classes = ground
+pub fn start(setup: &Setup, folder: &Path) -> Result<(ServerProcess, SocketAddr)> {
+    let classes = setup
         .kafka
         .as_deref()
         .context("name the folder with Kafka's archives with --kafka DIR")?;
@@ -89,7 +89,7 @@ pub fn start(ground: &Ground, folder: &Path) -> Result<(ServerProcess, SocketAdd
         ])
         .arg("kafka.Kafka")
         .arg(&settings);
-    let silent = ServerProcess::start_silent(command, ground.server_cpus.as_deref(), address)?;
+    let silent = ServerProcess::start_silent(command, setup.server_cpus.as_deref(), address)?;
     Ok((silent, address))
 }
 

@@ -53,7 +53,7 @@ fn durability_name<S: serde::Serializer>(
 
 /// Where the parts that `run` needs are, and what the servers may use.
 #[derive(Clone, Debug)]
-pub struct Ground {
+pub struct Setup {
     /// The broker's binary.
     pub tackboard: PathBuf,
     /// The folder with Kafka's archives, if it takes part.
@@ -116,14 +116,14 @@ impl Subject {
     ///
     /// # Errors
     /// When it does not come up; what it printed is in the error.
-    pub fn start(self, ground: &Ground, folder: &Path) -> Result<Running> {
+    pub fn start(self, setup: &Setup, folder: &Path) -> Result<Running> {
         let (process, address) = match self {
-            Subject::Reference(duty) => reference::start(duty, ground, folder)?,
-            Subject::Tackboard(_) => tackboard::start(ground, folder)?,
-            Subject::Kafka(_) => kafka::start(ground, folder)?,
-            Subject::Redis(fsync) => redis::start(fsync, ground, folder)?,
-            Subject::Nats => nats::start(ground, folder)?,
-            Subject::RabbitMq => rabbitmq::start(ground, folder)?,
+            Subject::Reference(duty) => reference::start(duty, setup, folder)?,
+            Subject::Tackboard(_) => tackboard::start(setup, folder)?,
+            Subject::Kafka(_) => kafka::start(setup, folder)?,
+            Subject::Redis(fsync) => redis::start(fsync, setup, folder)?,
+            Subject::Nats => nats::start(setup, folder)?,
+            Subject::RabbitMq => rabbitmq::start(setup, folder)?,
         };
         Ok(Running {
             process,

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use super::{
-    Ground,
+    Setup,
     acknowledged::Acknowledged,
     lines::whole_lines,
     process::{ServerProcess, free_port},
@@ -28,7 +28,7 @@ const INBOX: &str = "_INBOX.perf";
 ///
 /// # Errors
 /// When it is not installed or does not come up.
-pub fn start(ground: &Ground, folder: &Path) -> Result<(ServerProcess, SocketAddr)> {
+pub fn start(setup: &Setup, folder: &Path) -> Result<(ServerProcess, SocketAddr)> {
     let address = free_port()?;
     let mut command = Command::new("nats-server");
     command
@@ -41,7 +41,7 @@ pub fn start(ground: &Ground, folder: &Path) -> Result<(ServerProcess, SocketAdd
         ])
         .arg("--store_dir")
         .arg(folder);
-    ServerProcess::start(command, ground.server_cpus.as_deref(), |line| {
+    ServerProcess::start(command, setup.server_cpus.as_deref(), |line| {
         line.contains("Server is ready").then_some(())
     })
     .map(|(process, ())| (process, address))

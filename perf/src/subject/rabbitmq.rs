@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 
 use super::{
-    Ground,
+    Setup,
     acknowledged::Acknowledged,
     process::{ServerProcess, free_port},
 };
@@ -43,7 +43,7 @@ const DATA_SECTION: [u8; 4] = [0x00, 0x53, 0x75, 0xb0];
 ///
 /// # Errors
 /// When it is not installed or does not come up.
-pub fn start(ground: &Ground, folder: &Path) -> Result<(ServerProcess, SocketAddr)> {
+pub fn start(setup: &Setup, folder: &Path) -> Result<(ServerProcess, SocketAddr)> {
     let (address, amqp, distribution) = (free_port()?, free_port()?, free_port()?);
     let names = free_port()?;
     let settings = folder.join("rabbitmq.conf");
@@ -67,7 +67,7 @@ pub fn start(ground: &Ground, folder: &Path) -> Result<(ServerProcess, SocketAdd
         .env("RABBITMQ_ENABLED_PLUGINS_FILE", &plugins)
         .env("RABBITMQ_MNESIA_BASE", folder.join("mnesia"))
         .env("RABBITMQ_LOG_BASE", folder.join("log"));
-    let process = ServerProcess::start_silent(command, ground.server_cpus.as_deref(), address)?;
+    let process = ServerProcess::start_silent(command, setup.server_cpus.as_deref(), address)?;
     // The name server that Erlang starts outlives its nodes.
     let mut end_names = Command::new("epmd");
     end_names.args(["-port", &names.port().to_string(), "-kill"]);

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 use super::{
-    Ground,
+    Setup,
     acknowledged::Acknowledged,
     lines::whole_lines,
     process::{ServerProcess, free_port},
@@ -46,7 +46,7 @@ impl AppendFsync {
 /// When it is not installed or does not come up.
 pub fn start(
     fsync: AppendFsync,
-    ground: &Ground,
+    setup: &Setup,
     folder: &Path,
 ) -> Result<(ServerProcess, SocketAddr)> {
     let address = free_port()?;
@@ -63,7 +63,7 @@ pub fn start(
         ])
         .arg("--dir")
         .arg(folder);
-    ServerProcess::start(command, ground.server_cpus.as_deref(), |line| {
+    ServerProcess::start(command, setup.server_cpus.as_deref(), |line| {
         line.contains("Ready to accept connections").then_some(())
     })
     .map(|(process, ())| (process, address))

@@ -21,7 +21,7 @@ use tackboard_schema::{
 };
 
 use super::{
-    Ground,
+    Setup,
     native::{FETCH_BYTES, FRAME_BYTES_MAX, TOPIC, write_frame},
     process::ServerProcess,
 };
@@ -75,12 +75,12 @@ pub struct ReferenceArguments {
 ///
 /// # Errors
 /// When it does not come up.
-pub fn start(duty: Duty, ground: &Ground, folder: &Path) -> Result<(ServerProcess, SocketAddr)> {
+pub fn start(duty: Duty, setup: &Setup, folder: &Path) -> Result<(ServerProcess, SocketAddr)> {
     let mut command = Command::new(std::env::current_exe()?);
     command
         .args(["reference", "--duty", duty.argument(), "--data"])
         .arg(folder);
-    ServerProcess::start(command, ground.server_cpus.as_deref(), |line| {
+    ServerProcess::start(command, setup.server_cpus.as_deref(), |line| {
         line.strip_prefix("listening ")?.parse().ok()
     })
 }

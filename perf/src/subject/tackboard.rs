@@ -6,15 +6,15 @@ use anyhow::{Context, Result};
 use tackboard_client::{Admin, ClientConfig, NewTopic};
 use tackboard_schema::Durability;
 
-use super::{Ground, native, process::ServerProcess};
+use super::{Setup, native, process::ServerProcess};
 use crate::{drive::Lane, workload::Workload};
 
 /// Starts it with its defaults, on ports that the system picks.
 ///
 /// # Errors
 /// When it does not come up.
-pub fn start(ground: &Ground, folder: &Path) -> Result<(ServerProcess, SocketAddr)> {
-    let mut command = Command::new(&ground.tackboard);
+pub fn start(setup: &Setup, folder: &Path) -> Result<(ServerProcess, SocketAddr)> {
+    let mut command = Command::new(&setup.tackboard);
     command.arg("serve").arg("--data").arg(folder.join("data"));
     for setting in [
         "native.bind=127.0.0.1:0",
@@ -24,14 +24,14 @@ pub fn start(ground: &Ground, folder: &Path) -> Result<(ServerProcess, SocketAdd
     ] {
         command.args(["--set", setting]);
     }
-    if let Some(cpus) = &ground.server_cpus {
+    if let Some(cpus) = &setup.server_cpus {
         let cores: Vec<String> = cpus.iter().map(usize::to_string).collect();
         command
             .arg("--set")
             .arg(format!("cores=[{}]", cores.join(",")));
     }
     let mut address = None;
-    ServerProcess::start(command, ground.server_cpus.as_deref(), move |line| {
+    ServerProcess::start(command, setup.server_cpus.as_deref(), move |line| {
         if let Some(rest) = line.strip_prefix("native ") {
             address = rest.split_whitespace().next()?.parse().ok();
         }
