@@ -366,4 +366,13 @@ mod tests {
             assert_eq!(with_peers, !reads, "{}", workload.name);
         }
     }
+
+    #[test]
+    fn the_performance_page_knows_every_workload() {
+        let page = include_str!("../../docs/performance.md");
+        for workload in workloads() {
+            let name = format!("`{}`", workload.name);
+            assert!(page.contains(&name), "{name} is not on docs/performance.md");
+        }
+    }
 }
