@@ -18,7 +18,7 @@ use std::{
     collections::BTreeMap,
     os::unix::process::ExitStatusExt,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::Child,
     time::{Duration, Instant},
 };
 
@@ -117,41 +117,14 @@ fn start(mount: &Path) -> Option<Broker> {
     ] {
         command.arg("--set").arg(setting);
     }
-    try_spawn(command)
-}
-
-fn try_spawn(mut command: Command) -> Option<Broker> {
-    use std::io::BufRead as _;
     let log = std::fs::File::create(LOG).expect("a file for the broker's log");
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(log)
-        .spawn()
-        .expect("starts");
-    let mut out = std::io::BufReader::new(child.stdout.take().expect("piped"));
-    let (mut address, mut http) = (String::new(), String::new());
-    let (mut greeting, mut line) = (String::new(), String::new());
-    while !line.starts_with("ready in ") {
-        line.clear();
-        if out.read_line(&mut line).expect("text") == 0 {
-            did_not_crash(child.wait().expect("ends"));
-            return None;
-        }
-        greeting += &line;
-        let mut words = line.split_whitespace();
-        match (words.next(), words.next()) {
-            (Some("native"), Some(word)) => word.clone_into(&mut address),
-            (Some("http"), Some(word)) => word.clone_into(&mut http),
-            _ => {}
+    match Broker::try_spawn(command, log.into()) {
+        Ok(broker) => Some(broker),
+        Err(status) => {
+            did_not_crash(status);
+            None
         }
     }
-    Some(Broker {
-        child,
-        out,
-        greeting,
-        address,
-        http,
-    })
 }
 
 fn kill(child: &mut Child) {

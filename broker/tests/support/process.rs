@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_tackboard");
 
@@ -73,7 +73,13 @@ impl Broker {
     }
 
     /// The same, with its warnings and its log to `stderr`.
-    pub fn spawn_logging(mut command: Command, stderr: Stdio) -> Self {
+    pub fn spawn_logging(command: Command, stderr: Stdio) -> Self {
+        Self::try_spawn(command, stderr)
+            .unwrap_or_else(|status| panic!("the broker ended before it was ready: {status}"))
+    }
+
+    /// The same; how it ended when that was before it was ready.
+    pub fn try_spawn(mut command: Command, stderr: Stdio) -> Result<Self, ExitStatus> {
         let mut child = command
             .stdout(Stdio::piped())
             .stderr(stderr)
@@ -84,10 +90,9 @@ impl Broker {
         let (mut line, mut greeting) = (String::new(), String::new());
         while !line.starts_with("ready in ") {
             line.clear();
-            assert!(
-                out.read_line(&mut line).expect("text") > 0,
-                "the broker ended before it was ready"
-            );
+            if out.read_line(&mut line).expect("text") == 0 {
+                return Err(child.wait().expect("ends"));
+            }
             greeting += &line;
             let mut words = line.split_whitespace();
             match (words.next(), words.next()) {
@@ -96,13 +101,13 @@ impl Broker {
                 _ => {}
             }
         }
-        Self {
+        Ok(Self {
             child,
             out,
             greeting,
             address,
             http,
-        }
+        })
     }
 
     pub fn command(&self, arguments: &str) -> Command {

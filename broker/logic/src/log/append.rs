@@ -5,11 +5,11 @@
 use tackboard_schema::record_batch::BatchHeader;
 use tackboard_schema::{Acks, Durability, ErrorCode, Offset};
 
+use super::Log;
 use super::chunk::Chunk;
 use super::position::Position;
 use super::producers::Sequencing;
 use super::progress::UNWRITTEN;
-use super::{Log, LogState};
 use crate::request::acks::AckWaiter;
 use crate::request::produce::EffectiveAcks;
 use crate::shard::context::Context;
@@ -83,15 +83,7 @@ impl Log {
         cx: &Context<'_>,
     ) -> Result<Sequencing, Refusal> {
         let refuse = |code, detail| Err(Refusal { code, detail });
-        match self.state {
-            LogState::Open | LogState::Truncating => {}
-            LogState::Fenced(why) => {
-                return refuse(ErrorCode::KafkaStorageError, RefusalDetail::Fenced(why));
-            }
-            LogState::Deleting => {
-                return refuse(ErrorCode::UnknownTopicOrPartition, RefusalDetail::Deleted);
-            }
-        }
+        self.admit_change()?;
         if self.is_truncating() {
             // Who asks again finds the leader, which may be this broker once the log is cut.
             return refuse(ErrorCode::NotLeaderOrFollower, RefusalDetail::Truncating);

@@ -38,7 +38,7 @@ mod write;
 
 use std::collections::VecDeque;
 
-use tackboard_schema::{LeaderEpoch, Offset, TimestampMs, TopicPartition};
+use tackboard_schema::{ErrorCode, LeaderEpoch, Offset, TimestampMs, TopicPartition};
 
 use chunk::Chunks;
 use position::{Position, Positions};
@@ -53,7 +53,9 @@ use write::WriteInFlight;
 
 use crate::request::acks::AckQueue;
 use crate::request::parked::ParkedId;
-use crate::shard::interface::{LogConfig, LogDescription, LogId, StorageFault};
+use crate::shard::interface::{
+    LogConfig, LogDescription, LogId, Refusal, RefusalDetail, StorageFault,
+};
 
 pub(crate) use fetch::Located;
 pub use read::{Damage, FoundRecord, RecordSearch, find_record, trim_read};
@@ -161,6 +163,17 @@ impl Log {
 
     pub(crate) fn is_deleting(&self) -> bool {
         self.state == LogState::Deleting
+    }
+
+    /// Refuses what would change a log that takes no changes any more. A truncation under way is another matter: its
+    /// callers tell it apart.
+    fn admit_change(&self) -> Result<(), Refusal> {
+        let (code, detail) = match self.state {
+            LogState::Open | LogState::Truncating => return Ok(()),
+            LogState::Fenced(why) => (ErrorCode::KafkaStorageError, RefusalDetail::Fenced(why)),
+            LogState::Deleting => (ErrorCode::UnknownTopicOrPartition, RefusalDetail::Deleted),
+        };
+        Err(Refusal { code, detail })
     }
 
     /// How many appends wait for their acks condition.

@@ -120,15 +120,7 @@ impl Log {
 
     fn admit_truncation(&self, truncate: &Truncate, cx: &Context<'_>) -> Result<(), Refusal> {
         let refuse = |code, detail| Err(Refusal { code, detail });
-        match self.state {
-            LogState::Open | LogState::Truncating => {}
-            LogState::Fenced(why) => {
-                return refuse(ErrorCode::KafkaStorageError, RefusalDetail::Fenced(why));
-            }
-            LogState::Deleting => {
-                return refuse(ErrorCode::UnknownTopicOrPartition, RefusalDetail::Deleted);
-            }
-        }
+        self.admit_change()?;
         if cx.admission.shutting_down {
             return refuse(ErrorCode::ShuttingDown, RefusalDetail::ShuttingDown);
         }
