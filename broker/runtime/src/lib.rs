@@ -14,6 +14,7 @@
 //!
 //! Start reading at [`executor::spawn`].
 
+pub mod cpus;
 pub mod executor;
 pub mod inbox;
 pub mod net;
@@ -21,6 +22,7 @@ pub mod notify;
 mod panics;
 pub mod watchdog;
 
+pub use cpus::allowed_cpus;
 pub use executor::{Core, CoreHandle, CoreSettings, spawn};
 pub use inbox::{InboxReceiver, InboxSender, inbox};
 pub use notify::Notify;

@@ -57,7 +57,7 @@ struct Closed {
 impl Session {
     /// Starts the load cores on these CPUs, or on all that may be used, and says what this is and what it runs on.
     fn open(&self, broker: Broker, cpus: Option<&[usize]>) -> Result<Rig<'_>> {
-        let usable = host::usable_cpus();
+        let usable = tackboard_runtime::allowed_cpus();
         let cores = LoadCores::start(cpus.unwrap_or(&usable))
             .context("the load cores could not be started")?;
         let setting = Setting {
@@ -130,7 +130,7 @@ impl Rig<'_> {
 
 /// CPUs that do not exist here.
 fn check_cpus(field: &str, cpus: Option<&[usize]>, faults: &mut SettingFaults) {
-    let usable = host::usable_cpus();
+    let usable = tackboard_runtime::allowed_cpus();
     let unknown = cpus
         .unwrap_or_default()
         .iter()

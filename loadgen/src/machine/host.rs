@@ -3,6 +3,8 @@
 use std::ffi::CStr;
 use std::mem::MaybeUninit;
 
+use tackboard_runtime::allowed_cpus;
+
 /// The machine, as far as it explains a figure.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Host {
@@ -28,7 +30,7 @@ impl Host {
             cpu: field(&cpuinfo, "model name")
                 .unwrap_or("unknown CPU")
                 .to_owned(),
-            cores: usable_cpus(),
+            cores: allowed_cpus(),
             kernel: kernel_release(),
             memory_bytes: memory_kib * 1024,
         }
@@ -38,22 +40,6 @@ impl Host {
     pub fn kernel_version(&self) -> String {
         self.kernel.split('.').take(2).collect::<Vec<_>>().join(".")
     }
-}
-
-/// CPUs that this process may run on.
-pub fn usable_cpus() -> Vec<usize> {
-    let mut set = MaybeUninit::<libc::cpu_set_t>::zeroed();
-    // SAFETY: an all-zero set is a valid empty set, and the call writes no more than its size.
-    let set = unsafe {
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), set.as_mut_ptr()) != 0 {
-            return vec![0];
-        }
-        set.assume_init()
-    };
-    // SAFETY: every number is below the size of a set.
-    (0..libc::CPU_SETSIZE as usize)
-        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
-        .collect()
 }
 
 fn kernel_release() -> String {

@@ -104,32 +104,42 @@ struct RoundResult {
     latencies: Latencies,
 }
 
-/// Measures one row.
+/// What one row is to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Single {
+    /// What to do.
+    pub operation: Operation,
+    /// Bytes each.
+    pub block_bytes: usize,
+    /// How many in flight.
+    pub depth: usize,
+    /// How often to measure it.
+    pub rounds: usize,
+    /// How long a round lasts.
+    pub each: Duration,
+}
+
+/// Measures one row from the CPU.
 ///
 /// # Errors
 /// What the kernel said.
-pub fn single(
-    folder: &Path,
-    operation: Operation,
-    (block_bytes, depth): (usize, usize),
-    (rounds, each): (usize, Duration),
-) -> io::Result<DiskLimit> {
+pub fn single(cpu: usize, folder: &Path, single: Single) -> io::Result<DiskLimit> {
     let path = folder.join("limits.data");
-    executor::run(0, move |_core| async move {
+    executor::run(cpu, move |_core| async move {
         prepare(&path).await?;
         let mut all = Latencies::new();
-        let mut rates = Vec::with_capacity(rounds);
-        for _ in 0..rounds {
-            let result = one_round(&path, operation, block_bytes, depth, each).await?;
+        let mut rates = Vec::with_capacity(single.rounds);
+        for _ in 0..single.rounds {
+            let result = one_round(&path, single).await?;
             rates.push(result.bytes as f64 / result.elapsed.as_secs_f64());
             all.add(&result.latencies);
         }
         let bytes_per_second = Figure::of(rates)
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no round to measure"))?;
         Ok(DiskLimit {
-            operation,
-            block_bytes,
-            depth,
+            operation: single.operation,
+            block_bytes: single.block_bytes,
+            depth: single.depth,
             bytes_per_second,
             latency: all.percentiles(),
         })
@@ -150,13 +160,14 @@ async fn prepare(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-async fn one_round(
-    path: &Path,
-    operation: Operation,
-    block_bytes: usize,
-    depth: usize,
-    each: Duration,
-) -> io::Result<RoundResult> {
+async fn one_round(path: &Path, single: Single) -> io::Result<RoundResult> {
+    let Single {
+        operation,
+        block_bytes,
+        depth,
+        each,
+        ..
+    } = single;
     let flags = match operation {
         Operation::WriteDsync => libc::O_DSYNC,
         _ => 0,
@@ -199,11 +210,12 @@ async fn one_round(
     })
 }
 
-/// Measures rounds of one block into each of `files` files, for about `lasting`.
+/// Measures rounds of one block into each of `files` files from the CPU, for about `lasting`.
 ///
 /// # Errors
 /// What the kernel said.
 pub fn sync_rounds(
+    cpu: usize,
     folder: &Path,
     plan: SyncPlan,
     files: usize,
@@ -211,7 +223,7 @@ pub fn sync_rounds(
 ) -> io::Result<SyncLimit> {
     let folder = folder.join("rounds");
     std::fs::create_dir_all(&folder)?;
-    executor::run(0, move |_core| async move {
+    executor::run(cpu, move |_core| async move {
         let opened = open_many(&folder, plan, files).await?;
         let mut latencies = Latencies::new();
         let started = Instant::now();

@@ -12,6 +12,7 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+use tackboard_runtime::allowed_cpus;
 
 use crate::{
     data_folder::DataFolder,
@@ -19,11 +20,14 @@ use crate::{
     machine::Machine,
 };
 use cpu::Mailbox;
-use disk::{DiskLimit, Operation, SyncLimit, SyncPlan};
+use disk::{DiskLimit, Operation, Single, SyncLimit, SyncPlan};
 use network::PingPong;
 
+/// Bytes of each single read and write.
 const BLOCK_SIZES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 128 << 10, 1 << 20];
+/// How many of them are in flight.
 const DEPTHS: [usize; 3] = [1, 4, 16];
+/// Files of each round of syncs.
 const FILES_A_ROUND: [usize; 4] = [1, 10, 100, 1000];
 
 /// What to measure, and for how long.
@@ -74,13 +78,20 @@ fn measure(arguments: &LimitsArguments, folder: &std::path::Path) -> Result<Limi
     let rounds = usize::from(arguments.rounds);
     let each = Duration::from_millis(arguments.round_ms.into());
     let together = each * u32::from(arguments.rounds);
-    let cpus = two_cpus();
+    let cpus = two_cpus(&allowed_cpus()).context("no CPU to measure on")?;
     let mut disk = Vec::new();
     for operation in [Operation::Write, Operation::WriteDsync, Operation::Read] {
         eprintln!("disk: {}", operation.name());
         for block_bytes in BLOCK_SIZES {
             for depth in DEPTHS {
-                let row = disk::single(folder, operation, (block_bytes, depth), (rounds, each));
+                let measure = Single {
+                    operation,
+                    block_bytes,
+                    depth,
+                    rounds,
+                    each,
+                };
+                let row = disk::single(cpus.0, folder, measure);
                 disk.push(row.with_context(|| format!("{} on the disk", operation.name()))?);
             }
         }
@@ -89,7 +100,8 @@ fn measure(arguments: &LimitsArguments, folder: &std::path::Path) -> Result<Limi
     for plan in [SyncPlan::Dsync, SyncPlan::Fdatasync] {
         eprintln!("rounds of {}", plan.name());
         for files in FILES_A_ROUND {
-            sync_rounds.push(disk::sync_rounds(folder, plan, files, together)?);
+            let row = disk::sync_rounds(cpus.0, folder, plan, files, together);
+            sync_rounds.push(row.with_context(|| format!("{} to {files} files", plan.name()))?);
         }
     }
     eprintln!("network");
@@ -113,12 +125,10 @@ fn measure(arguments: &LimitsArguments, folder: &std::path::Path) -> Result<Limi
     })
 }
 
-/// Both ends of what is measured between two CPUs; on a machine with one they share it.
-fn two_cpus() -> (usize, usize) {
-    match std::thread::available_parallelism() {
-        Ok(count) if count.get() > 1 => (0, 1),
-        _ => (0, 0),
-    }
+/// Both ends of what is measured between two CPUs, of those that are allowed; where that is one they share it.
+fn two_cpus(allowed: &[usize]) -> Option<(usize, usize)> {
+    let first = *allowed.first()?;
+    Some((first, allowed.get(1).copied().unwrap_or(first)))
 }
 
 fn print(limits: &Limits) {
@@ -182,4 +192,16 @@ fn micros(latency: &Percentiles) -> String {
         "{:.0} / {:.0} / {:.0}",
         latency.p50_us, latency.p99_us, latency.p999_us
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_allowed_cpus_are_used() {
+        assert_eq!(two_cpus(&[1, 3, 5]), Some((1, 3)));
+        assert_eq!(two_cpus(&[2]), Some((2, 2)));
+        assert_eq!(two_cpus(&[]), None);
+    }
 }
