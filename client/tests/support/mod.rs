@@ -121,10 +121,8 @@ impl Partition {
                 let last = state.window.back().map_or(-1, |entry| entry.1);
                 let expected = if last == i32::MAX { 0 } else { last + 1 };
                 if header.base_sequence != expected {
-                    return Err(match header.base_sequence < expected {
-                        true => ErrorCode::DuplicateSequenceNumber,
-                        false => ErrorCode::OutOfOrderSequenceNumber,
-                    });
+                    // Also of a batch that has left the window: the broker cannot tell it from a gap.
+                    return Err(ErrorCode::OutOfOrderSequenceNumber);
                 }
             }
             // An id that is not known may begin anywhere.

@@ -8,9 +8,10 @@
 //! 2. Idempotent: a batch keeps its sequence number through every repetition, so that the broker appends it once. It
 //!    gets another number, under another producer id, only if no transmission of it can have been appended.
 //! 3. Nothing is repeated while anything of the partition is in flight.
-//! 4. At most `in_flight_max` batches are in flight, and only one until the broker has shown that it knows the
-//!    producer id here: of an id that it does not know it takes any sequence number, so that a later batch could
-//!    pass an earlier one that was refused.
+//! 4. At most `in_flight_max` batches were sent from the oldest one on whose fate is not known, answered ones among
+//!    them: answers come in any order, and the broker recognizes a repetition only among its last batches. Only one
+//!    until the broker has shown that it knows the producer id here: of an id that it does not know it takes any
+//!    sequence number, so that a later batch could pass an earlier one that was refused.
 //! 5. Every batch is reported exactly once. An error other than [`Error::UnknownOutcome`] says that it was not
 //!    appended.
 //!
@@ -163,7 +164,14 @@ impl PartitionQueue {
         let is_window_known = self.is_idempotent && self.is_proven;
         let window = if is_window_known { in_flight_max } else { 1 };
         let is_settling = self.is_retrying || self.has_gap || self.broken.is_some();
-        !is_settling && self.in_flight < window
+        !is_settling && self.sent_since_oldest_unfinished() < window
+    }
+
+    /// How many batches were sent from the oldest one on whose fate is not known, whatever became of the others.
+    fn sent_since_oldest_unfinished(&self) -> usize {
+        let sent = self.next_waiting().unwrap_or(self.batches.len());
+        let unfinished = self.batches.iter().take(sent);
+        unfinished.skip_while(|batch| batch.is_done()).count()
     }
 
     /// Whether a sealed batch waits to be sent.

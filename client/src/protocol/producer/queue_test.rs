@@ -144,6 +144,23 @@ fn answers_in_any_order_are_reported_in_order() {
 }
 
 #[test]
+fn the_window_begins_at_the_oldest_batch_whose_fate_is_not_known() {
+    let mut partition = Partition::proven();
+    (0..7).for_each(|_| partition.add(1, at(0)));
+    assert_eq!(partition.send(FIRST).len(), 5);
+    // Batch 1 went in a request with batches of other partitions, and waits for them to be answered. The broker
+    // remembers the last five: a sixth would make it forget batch 1, which then could not be repeated.
+    for id in 2..=5 {
+        partition
+            .queue
+            .answered(BatchId(id), appended(id as i64 + 2));
+    }
+    assert_eq!(partition.send(FIRST), []);
+    partition.queue.answered(BatchId(1), appended(3));
+    assert_eq!(partition.send(FIRST), [(6, 7, 8), (7, 7, 9)]);
+}
+
+#[test]
 fn a_refused_batch_and_those_behind_it_go_again_in_order() {
     let mut partition = Partition::proven();
     (0..3).for_each(|_| partition.add(1, at(0)));
