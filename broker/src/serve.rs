@@ -30,6 +30,10 @@ use crate::signals::Signals;
 /// What is granted to a shutdown beyond its deadline before the process is ended from outside of it.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
+/// A signal that comes this soon after the first one belongs to it: who stops a process by name and by its group sends
+/// two, `timeout` for one.
+const SIGNAL_ECHO: Duration = Duration::from_millis(500);
+
 /// Reasons to stop that wait to be acted on.
 const STOPS_MAX: usize = 4;
 
@@ -150,7 +154,7 @@ fn log_to_stderr(logging: &Logging) {
 }
 
 /// The first signal stops the broker, or, while it starts, the process: recovery may be interrupted
-/// anywhere. The second one ends the process at once.
+/// anywhere. The second one, unless it is an echo, ends the process at once.
 fn wait_for_signals(signals: Signals, stop: flume::Sender<Stop>, serving: Arc<AtomicBool>) {
     let wait = move || {
         let first = signals.wait();
@@ -159,7 +163,11 @@ fn wait_for_signals(signals: Signals, stop: flume::Sender<Stop>, serving: Arc<At
             std::process::exit(1);
         }
         let _ = stop.try_send(Stop::Signal(first));
-        let second = signals.wait();
+        let first_at = Instant::now();
+        let mut second = signals.wait();
+        while first_at.elapsed() < SIGNAL_ECHO {
+            second = signals.wait();
+        }
         eprintln!("{second} again: ending at once, the next start recovers as after a crash");
         std::process::exit(1);
     };

@@ -134,6 +134,47 @@ fn events_go_in_and_come_out_and_a_signal_stops_the_broker() {
 }
 
 #[test]
+fn a_signal_that_comes_twice_at_once_is_one() {
+    // `timeout` sends one to the process and one to its group.
+    let data = folder();
+    let mut broker = Broker::start(data.path());
+    broker.signal(libc::SIGTERM);
+    std::thread::sleep(Duration::from_millis(2));
+    broker.signal(libc::SIGTERM);
+    assert_eq!(broker.child.wait().expect("ends").code(), Some(0));
+}
+
+#[test]
+fn what_asks_for_no_answer_is_not_called_acknowledged() {
+    let data = folder();
+    let broker = Broker::start(data.path());
+    broker.ok("topic create t", "");
+    let summary = broker.ok("produce t --acks 0 --json", "a\nb\n");
+    let summary: serde_json::Value = serde_json::from_str(&summary).expect("JSON");
+    assert_eq!(
+        (&summary["sent"], &summary["acknowledged"]),
+        (&2.into(), &0.into())
+    );
+    let told = broker.ok("produce t --acks 0", "c\n");
+    assert!(
+        told.starts_with("1 event to t, 1 not acknowledged (acks 0)   1 B   "),
+        "{told}"
+    );
+    let told = broker.ok("produce t --acks 1", "d\n");
+    assert!(told.starts_with("1 event to t   1 B   "), "{told}");
+}
+
+#[test]
+fn a_folder_is_no_file_of_lines() {
+    let output = tackboard("produce t /tmp").output().expect("runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(
+        text(&output.stderr),
+        "error  /tmp is a folder, not a file of lines\n       nothing was sent\n"
+    );
+}
+
+#[test]
 fn a_bad_line_is_named_and_what_came_before_it_is_kept() {
     let data = folder();
     let broker = Broker::start(data.path());

@@ -12,6 +12,10 @@ const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 it was tried and failed, or the broker refused; 2 usage or configuration, nothing was started; \
 130 `produce` was interrupted.";
 
+const CONSUMED_JSON: &str = "\
+Printed are the values, one a line. With --json each line is an object with partition, offset, timestamp \
+(ms since 1970), key and value; a key or value that is no UTF-8 is named key_base64 or value_base64 instead.";
+
 /// Tackboard, an event log broker for Linux.
 #[derive(Debug, Parser)]
 #[command(
@@ -43,6 +47,7 @@ pub enum Command {
     /// Send lines as events.
     Produce(ProduceArguments),
     /// Print events.
+    #[command(after_help = CONSUMED_JSON)]
     Consume(ConsumeArguments),
 }
 
@@ -250,7 +255,7 @@ pub struct ConsumeArguments {
     /// Go on with new events until interrupted.
     #[arg(long)]
     pub follow: bool,
-    /// Broker and output. With --json: one object per line with partition, offset, timestamp (ms), key, value.
+    /// Broker and output.
     #[command(flatten)]
     pub client: ClientArguments,
 }

@@ -83,6 +83,10 @@ fn last_words(counts: &Arc<Mutex<Acknowledged>>) -> impl FnOnce() -> String + Se
 /// The input, without a buffer of its own: a signal could not end a wait for what is buffered already.
 fn open(file: Option<&Path>) -> Result<File, Failure> {
     match file {
+        Some(path) if path.is_dir() => Err(Failure::Usage(format!(
+            "{} is a folder, not a file of lines\nnothing was sent",
+            path.display()
+        ))),
         Some(path) if path != Path::new("-") => File::open(path).map_err(|error| {
             Failure::Usage(format!(
                 "cannot open {}: {error}\nnothing was sent",
@@ -273,6 +277,8 @@ fn read_line(input: &mut dyn BufRead, line: &mut Vec<u8>, bytes_max: usize) -> i
 #[derive(Clone, Debug, Default)]
 struct Acknowledged {
     events: u64,
+    /// Sent with acks 0: there is no answer.
+    unanswered: u64,
     failed: u64,
 }
 
@@ -280,7 +286,8 @@ impl Acknowledged {
     fn add(&mut self, report: &BatchReport) {
         let events = u64::from(report.record_count);
         match report.outcome {
-            Ok(_) => self.events += events,
+            Ok(Some(_)) => self.events += events,
+            Ok(None) => self.unanswered += events,
             Err(_) => self.failed += events,
         }
     }
@@ -319,11 +326,15 @@ impl Summary {
     }
 
     fn print_text(&self, arguments: &ProduceArguments) -> Result<(), Failure> {
-        let rate = self.acknowledged.events as f64 / self.seconds.max(f64::MIN_POSITIVE);
+        let Acknowledged {
+            events, unanswered, ..
+        } = self.acknowledged;
+        let rate = (events + unanswered) as f64 / self.seconds.max(f64::MIN_POSITIVE);
         print(&format!(
-            "{} to {}   {}   {:.2} s   {} events/s\n",
-            counted(self.acknowledged.events, "event"),
+            "{} to {}{}   {}   {:.2} s   {} events/s\n",
+            counted(events + unanswered, "event"),
             arguments.topic,
+            self.unanswered(),
             approximate_size(self.sent.bytes),
             self.seconds,
             separated(rounded(rate)),
@@ -339,13 +350,19 @@ impl Summary {
     }
 
     fn sent_and_acknowledged(&self, arguments: &ProduceArguments) -> String {
-        let Acknowledged { events, failed } = self.acknowledged;
-        let unknown = self.sent.events.saturating_sub(events + failed);
+        let Acknowledged {
+            events,
+            unanswered,
+            failed,
+        } = self.acknowledged;
+        let handled = events + unanswered;
+        let unknown = self.sent.events.saturating_sub(handled + failed);
         let mut text = format!(
-            "{} sent to {}, {} acknowledged",
+            "{} sent to {}, {} acknowledged{}",
             counted(self.sent.events, "event"),
             arguments.topic,
-            separated(events)
+            separated(events),
+            self.unanswered()
         );
         if failed > 0 {
             text += &format!(", {} failed", separated(failed));
@@ -353,10 +370,18 @@ impl Summary {
         if unknown > 0 {
             text += &format!(", {} without an answer", separated(unknown));
         }
-        if events == self.sent.events && events > 0 {
-            text += &format!("; to go on, begin at line {}", events + 1);
+        if handled == self.sent.events && handled > 0 {
+            text += &format!("; to go on, begin at line {}", handled + 1);
         }
         text
+    }
+
+    /// What was sent without asking for an answer, as the rest of a sentence.
+    fn unanswered(&self) -> String {
+        match self.acknowledged.unanswered {
+            0 => String::new(),
+            events => format!(", {} not acknowledged (acks 0)", separated(events)),
+        }
     }
 }
 

@@ -1,15 +1,20 @@
 //! Ctrl-C and termination.
 //!
 //! SIGINT and SIGTERM are blocked before any thread starts, so that every thread inherits it; one thread waits for them.
-//! The first one raises a flag that the run looks at, and everything is wound down in order. A second one ends the process
-//! at once: the next run removes the folder that stays behind.
+//! The first one raises a flag that the run looks at, and everything is wound down in order. A second one, unless it is an
+//! echo of the first, ends the process at once: the next run removes the folder that stays behind.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Exit code of an interrupted run, as shells expect it.
 pub const EXIT_INTERRUPTED: i32 = 130;
+
+/// A signal that comes this soon after the first one belongs to it: who stops a process by name and by its group sends
+/// two, `timeout` for one.
+const ECHO: Duration = Duration::from_millis(500);
 
 /// Whether the run was told to stop.
 #[derive(Clone, Debug, Default)]
@@ -26,16 +31,22 @@ impl Interrupt {
         std::thread::Builder::new()
             .name("signals".into())
             .spawn(move || {
+                let mut first_at: Option<Instant> = None;
                 loop {
                     let mut signal = 0;
                     // SAFETY: the set is initialised and the call writes one number.
                     if unsafe { libc::sigwait(&signals, &mut signal) } != 0 {
                         return;
                     }
-                    if raised.swap(true, Ordering::SeqCst) {
-                        std::process::exit(EXIT_INTERRUPTED);
+                    match first_at {
+                        Some(first) if first.elapsed() < ECHO => {}
+                        Some(_) => std::process::exit(EXIT_INTERRUPTED),
+                        None => {
+                            first_at = Some(Instant::now());
+                            raised.store(true, Ordering::SeqCst);
+                            eprintln!("\rstopping; once more to stop at once");
+                        }
                     }
-                    eprintln!("\rstopping; once more to stop at once");
                 }
             })?;
         Ok(interrupt)
