@@ -74,6 +74,38 @@ const GONE: StorageFault = StorageFault::Io {
     os_error: libc::ENOENT,
 };
 
+/// What was tried with a log's files, for the report of its failure.
+struct Attempt {
+    what: &'static str,
+    segment: Option<SegmentBase>,
+    /// From which byte of the segment on.
+    at: Option<u64>,
+}
+
+impl Attempt {
+    /// With all files of the log.
+    const RECOVER: Attempt = Attempt {
+        what: "recover",
+        segment: None,
+        at: None,
+    };
+
+    fn of(what: &'static str, segment: SegmentBase) -> Self {
+        Attempt {
+            what,
+            segment: Some(segment),
+            at: None,
+        }
+    }
+
+    fn at(what: &'static str, segment: SegmentBase, at: u64) -> Self {
+        Attempt {
+            at: Some(at),
+            ..Self::of(what, segment)
+        }
+    }
+}
+
 /// Waits until nothing of a log is being opened.
 async fn no_opens(files: &RefCell<LogFiles>) {
     while files.borrow().is_opening() {
@@ -148,10 +180,11 @@ impl Shard {
                 synced,
             } => {
                 let written = self.write(log, segment, bytes, (file_at, synced)).await;
+                let attempt = Attempt::at("write", segment, file_at);
                 Some(Input::Written {
                     log,
                     write,
-                    result: self.note(log, written),
+                    result: self.note(log, attempt, written),
                 })
             }
             Launch::Storage(Effect::Sync { log, segment, sync }) => {
@@ -163,7 +196,7 @@ impl Shard {
                 Some(Input::Synced {
                     log,
                     sync,
-                    result: self.note(log, result),
+                    result: self.note(log, Attempt::of("sync", segment), result),
                 })
             }
             Launch::Storage(Effect::Preallocate { log, segment, size }) => {
@@ -195,7 +228,7 @@ impl Shard {
                 Some(Input::SegmentCreated {
                     log,
                     segment,
-                    result: self.note(log, result),
+                    result: self.note(log, Attempt::of("create", segment), result),
                 })
             }
             Effect::SealSegment {
@@ -209,7 +242,7 @@ impl Shard {
                 Some(Input::SegmentSealed {
                     log,
                     segment,
-                    result: self.note(log, result),
+                    result: self.note(log, Attempt::of("seal", segment), result),
                 })
             }
             Effect::DeleteSegment { log, segment } => {
@@ -223,16 +256,17 @@ impl Shard {
                 length,
             } => {
                 let read = self.read_all(log, segment, file_at, length).await;
+                let attempt = Attempt::at("read", segment, file_at);
                 Some(Input::SegmentRead {
                     log,
-                    result: self.note(log, read.map(|bytes| Box::from(&*bytes))),
+                    result: self.note(log, attempt, read.map(|bytes| Box::from(&*bytes))),
                 })
             }
             Effect::Reopen(reopen) => {
                 let result = self.reopen(&reopen).await;
                 Some(Input::Reopened {
                     log: reopen.log,
-                    result: self.note(reopen.log, result),
+                    result: self.note(reopen.log, Attempt::RECOVER, result),
                 })
             }
             _ => unreachable!("launched elsewhere"),
@@ -334,13 +368,20 @@ impl Shard {
         no_opens(&files).await;
         let folder = files.borrow().folder().to_owned();
         if let Err(fault) = remove_segment(folder, segment).await {
-            tracing::warn!(%fault, segment = segment.0.0, "a deleted segment's files could not be removed");
+            let state = self.state.borrow();
+            let partition = state.opened(log).map(|opened| opened.partition.to_string());
+            tracing::warn!(partition, %fault, segment = segment.0.0, "a deleted segment's files could not be removed");
         }
         files.borrow_mut().removed(segment);
     }
 
     /// Counts and logs a fault of the device; a full disk or a log that has gone is none.
-    fn note<T>(&self, log: LogId, result: Result<T, StorageFault>) -> Result<T, StorageFault> {
+    fn note<T>(
+        &self,
+        log: LogId,
+        attempt: Attempt,
+        result: Result<T, StorageFault>,
+    ) -> Result<T, StorageFault> {
         if let Err(fault) = &result
             && !matches!(fault, StorageFault::NoSpace)
             && *fault != GONE
@@ -348,7 +389,9 @@ impl Shard {
             self.metrics().disk_errors.increment();
             let state = self.state.borrow();
             let partition = state.opened(log).map(|opened| opened.partition.to_string());
-            tracing::error!(partition, %fault, "a storage operation failed");
+            let Attempt { what, segment, at } = attempt;
+            let segment = segment.map(|segment| segment.0.0);
+            tracing::error!(partition, what, segment, at, %fault, "a storage operation failed");
         }
         result
     }

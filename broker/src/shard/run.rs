@@ -393,7 +393,7 @@ async fn write_ledgers(shard: Rc<Shard>, files: LedgerFiles, written: Rc<Notify>
         shard.metrics().disk_syncs.increment();
         if let Err(fault) = &result {
             shard.ledger_fault.set(Some(*fault));
-            tracing::error!(%fault, "the ledger could not be written");
+            tracing::error!(core = shard.core, ?file, at, %fault, "the ledger could not be written");
         }
         shard.enter(|state| state.step(Input::LedgerWritten { sequence, result }, &[]));
         shard.progress.work_done();
