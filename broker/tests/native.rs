@@ -2,20 +2,27 @@
 
 mod support;
 
-use std::io::Write as _;
+use std::{
+    io::Write as _,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use support::{PATIENCE, Raw, batch, broker, fetched, folder, produced};
-use tackboard_logic::request::calls::{
-    FETCH_CALLS_MAX, FETCH_CALLS_PER_CONNECTION_MAX, FETCH_CALLS_RESERVED,
+use tackboard_logic::request::{
+    calls::{FETCH_CALLS_MAX, FETCH_CALLS_PER_CONNECTION_MAX, FETCH_CALLS_RESERVED},
+    entries::EntryRoom,
 };
 use tackboard_schema::{
-    Acks, ErrorCode, Offset, PartitionIndex,
-    frame::ApiKey,
+    Acks, CorrelationId, ErrorCode, Offset, PartitionIndex,
+    frame::{self, ApiKey, Kind},
     native::{
         CreateTopicRequest, CreateTopicRequestArgs, DeleteTopicRequest, DeleteTopicRequestArgs,
         ErrorResponse, FetchEntryHead, FetchRequestHead, FetchResponse, HeadBuilder,
         ListOffsetsEntry, ListOffsetsEntryArgs, ListOffsetsRequest, ListOffsetsRequestArgs,
-        ProduceEntryHead, ProduceRequestHead, read_head,
+        MetadataRequest, MetadataRequestArgs, ProduceEntryHead, ProduceRequestHead, read_head,
     },
 };
 
@@ -161,6 +168,92 @@ fn fetches_parked_at_the_wrong_core_leave_room_for_those_of_others() {
         !fetched(&answer).contains(&over_budget)
     });
     assert!(served);
+    assert!(handle.shutdown());
+}
+
+#[test]
+fn fetches_of_many_entries_leave_room_for_those_of_others() {
+    let data = folder();
+    let handle = broker(data.path(), "[0]", &[]);
+    let address = handle.native_address();
+    let mut client = Raw::connect(address);
+    client.create_topic("t", 1);
+    let one = [("t", 0, 0)];
+    let many = vec![("t", 0, 0); 10_000];
+    let room = EntryRoom::new(handle.config().memory.per_core.sockets);
+    let mut greedy = Vec::new();
+    let refused = loop {
+        let mut connection = Raw::connect(address);
+        let parked = connection.send_fetch(60_000, &many);
+        let behind = connection.send_fetch(0, &one);
+        let answer = connection.receive().expect("an answer");
+        if answer.id == parked {
+            break answer;
+        }
+        assert_eq!(answer.id, behind, "the one before it waits");
+        greedy.push(connection);
+        assert!(greedy.len() * many.len() <= room.entries_max());
+    };
+    assert!(!greedy.is_empty());
+    let error = read_head::<ErrorResponse<'_>>(&refused.head).expect("its head");
+    assert_eq!(error.error_code(), ErrorCode::OverBudget.code());
+    assert!(error.message().is_some_and(|text| text.contains("10000")));
+    assert_eq!(client.fetch("t", 0, 0), Ok(vec![]), "few are served");
+    // What is answered makes room again.
+    assert_eq!(client.produce("t", 0, &batch(1, &[b"v"])), Ok(0));
+    for connection in &mut greedy {
+        assert_eq!(fetched(&connection.receive().expect("all")).len(), 10_000);
+    }
+    client.send_fetch(0, &many);
+    assert_eq!(fetched(&client.receive().expect("all")).len(), 10_000);
+    assert!(handle.shutdown());
+}
+
+#[test]
+fn a_connection_that_always_has_more_to_read_keeps_nobody_waiting() {
+    let data = folder();
+    let handle = broker(data.path(), "[0]", &[]);
+    let address = handle.native_address();
+    let mut client = Raw::connect(address);
+    client.create_topic("t", 1);
+    // Dear to take in and cheap to answer, so that there is always more to read.
+    let mut heads = HeadBuilder::new();
+    let head = heads.build(|builder| {
+        let name = builder.create_string("t");
+        let topics = Some(builder.create_vector(&vec![name; 10_000]));
+        MetadataRequest::create(builder, &MetadataRequestArgs { topics })
+    });
+    let head = head.to_vec();
+    const REQUESTS: usize = 600;
+    let mut greedy = Raw::connect(address);
+    let mut writer = greedy.stream().try_clone().expect("a second handle");
+    let mut request = Vec::new();
+    let id = CorrelationId(1);
+    frame::encode_head(&mut request, Kind::Request, ApiKey::Metadata, id, &head, 0);
+    let flood = std::thread::spawn(move || {
+        (0..REQUESTS).for_each(|_| writer.write_all(&request).expect("the broker reads"));
+    });
+    let answered = Arc::new(AtomicUsize::new(0));
+    let count = answered.clone();
+    let read = std::thread::spawn(move || {
+        for _ in 0..REQUESTS {
+            greedy.receive().expect("an answer");
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    });
+    let mut longest = 0;
+    while answered.load(Ordering::Relaxed) < REQUESTS {
+        let before = answered.load(Ordering::Relaxed);
+        assert_eq!(client.fetch("t", 0, 0), Ok(vec![]));
+        longest = longest.max(answered.load(Ordering::Relaxed) - before);
+    }
+    flood.join().expect("all sent");
+    read.join().expect("all answered");
+    assert!(
+        longest < 128,
+        "{longest} requests went before another client's"
+    );
+    drop(client);
     assert!(handle.shutdown());
 }
 

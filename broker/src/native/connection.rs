@@ -6,7 +6,7 @@ use std::{
     rc::Rc,
 };
 
-use tackboard_logic::request::account::{Account, AccountLimits};
+use tackboard_logic::request::account::{Account, AccountLimits, Held};
 use tackboard_runtime::{Notify, net::Shutter};
 
 use crate::shard::request::Piece;
@@ -63,14 +63,19 @@ impl Connection {
     }
 
     /// Counts a request that was read.
-    pub fn take_in(&self, body_bytes: u64) {
-        self.account_for(|account| account.request_read(body_bytes));
+    pub fn take_in(&self, held: Held) {
+        self.account_for(|account| account.request_read(held));
     }
 
-    /// The request's body is in the log or refused: its bytes no longer count.
-    pub fn release_bytes(&self, body_bytes: u64) {
-        self.account_for(|account| account.body_released(body_bytes));
+    /// The request's answer is known: what it held no longer counts.
+    pub fn release(&self, held: Held) {
+        self.account_for(|account| account.released(held));
         self.room.notify();
+    }
+
+    /// Entries of its requests that are unanswered.
+    pub fn entries(&self) -> usize {
+        self.account.get().entries()
     }
 
     /// A request was completed that gets no answer.

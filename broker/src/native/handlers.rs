@@ -8,6 +8,7 @@ use std::{collections::BTreeSet, rc::Rc};
 use bytes::Bytes;
 use tackboard_logic::{
     request::{
+        account::Held,
         by_core::ByCore,
         fetch::{Bounds, entry_bytes_max},
         gather::Gather,
@@ -121,7 +122,7 @@ fn hello(
         return Err(Failure::new(ErrorCode::UnsupportedVersion, message));
     }
     tracing::debug!(client = request.client_id().unwrap_or_default(), "hello");
-    connection.take_in(0);
+    connection.take_in(Held::default());
     let config = state.config.clone();
     let core = state.core.0;
     let cluster_id = state.topics.image().cluster_id.to_string();
@@ -269,6 +270,7 @@ fn fetch(
     let request = read_head::<FetchRequest<'_>>(head)?;
     let wanted = request.entries();
     bounded(wanted.len())?;
+    state.admit_entries(connection, wanted.len())?;
     let asked = Bounds {
         wait_ms: request.wait_ms_max(),
         bytes_min: request.bytes_min(),
@@ -337,6 +339,7 @@ fn list_offsets(
     let request = read_head::<ListOffsetsRequest<'_>>(head)?;
     let wanted = request.entries();
     bounded(wanted.len())?;
+    state.admit_entries(connection, wanted.len())?;
     let mut entries = Vec::with_capacity(wanted.len());
     let mut places = Vec::with_capacity(wanted.len());
     for entry in wanted {

@@ -5,6 +5,7 @@ use std::{io::IoSlice, rc::Rc};
 use glommio::net::TcpStream;
 use tackboard_logic::request::{
     account::AccountLimits,
+    entries::ENTRIES_PER_CONNECTION_PAUSE,
     read_buffer::{READ_BUFFER_BYTES_MAX, READ_BUFFER_BYTES_MIN, ReadBuffer},
 };
 use tackboard_runtime::net::{Reader, Writer, split};
@@ -31,6 +32,7 @@ pub async fn serve(shard: Rc<Shard>, stream: TcpStream) {
     let limits = AccountLimits {
         requests_in_flight_max: shard.config.requests_in_flight_max,
         request_bytes_in_flight_max: shard.config.request_bytes_in_flight_max,
+        entries_pause: ENTRIES_PER_CONNECTION_PAUSE,
         outbox_bytes_pause: OUTBOX_BYTES_PAUSE,
     };
     let connection = Connection::new(reader.shutter(), limits);
@@ -110,6 +112,9 @@ async fn read_loop(
                 }
             }
         }
+        // A client that sends without a pause always has bytes there, and reading them never waits: others get their
+        // turn here. The preemption timer would be too late, since taking in one buffer may take milliseconds.
+        glommio::executor().yield_now().await;
         let got = reader.read(&mut buffer[filled..]).await?;
         if got == 0 {
             return Ok(());

@@ -5,6 +5,7 @@ use std::{rc::Rc, sync::Arc};
 use tackboard_logic::{
     metadata::{Command, CreateTopic, MetadataRefusal, Outcome, TOPIC_SETTINGS, Topic},
     request::{
+        account::Held,
         by_core::ByCore,
         producer_ids::{Given, WAITING_MAX},
     },
@@ -52,7 +53,7 @@ impl State {
         correlation_id: CorrelationId,
         names: Option<Vec<&str>>,
     ) {
-        connection.take_in(0);
+        connection.take_in(Held::default());
         let image = self.topics.image().clone();
         let listed: Vec<(String, Option<Arc<Topic>>)> = match names {
             None => (image.topics())
@@ -96,7 +97,7 @@ impl State {
         name: &str,
     ) {
         let Some(topic) = self.topics.topic(name).cloned() else {
-            connection.take_in(0);
+            connection.take_in(Held::default());
             return self.answer_missing_topic(connection, correlation_id, name);
         };
         let count = topic.partitions.len() as i32;
@@ -188,7 +189,7 @@ impl State {
         (partitions, replication_factor): (i32, i16),
         configs: Vec<(String, String)>,
     ) {
-        connection.take_in(0);
+        connection.take_in(Held::default());
         let partitions = match partitions {
             -1 => self.config.default_partitions,
             asked => asked,
@@ -232,7 +233,7 @@ impl State {
         correlation_id: CorrelationId,
         name: &str,
     ) {
-        connection.take_in(0);
+        connection.take_in(Held::default());
         let target = ProposalTarget::Topic(connection.clone(), correlation_id, TopicChange::Delete);
         let command = Command::DeleteTopic {
             name: name.to_owned(),
@@ -242,7 +243,7 @@ impl State {
 
     /// Gives a client a producer id, from this core's block or from the next one.
     pub fn init_producer(&mut self, connection: &Rc<Connection>, correlation_id: CorrelationId) {
-        connection.take_in(0);
+        connection.take_in(Held::default());
         match self
             .producer_ids
             .wanted((connection.clone(), correlation_id))

@@ -50,11 +50,10 @@ pub enum Launch {
         read: DiskRead,
         fetched: Fetched,
     },
-    /// Find the first record at or after a time.
-    LookUp {
+    /// Find the first records at or after a time, for entries of one request.
+    LookUps {
         request: Key,
-        entry: u32,
-        lookup: Lookup,
+        lookups: Vec<(u32, Lookup)>,
     },
     /// Move a deleted log to the trash.
     Trash { files: Rc<RefCell<LogFiles>> },
@@ -144,16 +143,15 @@ impl Shard {
                     state.outcome_arrived(request);
                 });
             }),
-            Launch::LookUp {
-                request,
-                entry,
-                lookup,
-            } => self.spawn_net_detached(async move {
-                let outcome = shard.look_up(request, lookup).await;
-                shard.enter(|state| {
-                    state.entry_listed(request, entry, outcome);
-                    state.outcome_arrived(request);
-                });
+            // One after the other: a request of thousands waits for a turn as often as one of a single entry.
+            Launch::LookUps { request, lookups } => self.spawn_net_detached(async move {
+                for (entry, lookup) in lookups {
+                    let outcome = shard.look_up(request, lookup).await;
+                    shard.enter(|state| {
+                        state.entry_listed(request, entry, outcome);
+                        state.outcome_arrived(request);
+                    });
+                }
             }),
             Launch::Trash { files } => self.spawn_flush(async move {
                 files.borrow_mut().doom(None);

@@ -8,7 +8,8 @@
 //! Invariants:
 //! 1. Only this core touches its state; other threads reach it through its inboxes.
 //! 2. Nothing awaits while the state is borrowed; I/O is started after the borrow has ended.
-//! 3. Every queue has a bound: requests by the connections' budgets, calls by
+//! 3. Every queue has a bound: requests by the connections' budgets, their entries by
+//!    [`EntryRoom`](tackboard_logic::request::entries::EntryRoom), calls by
 //!    [`CALLS_MAX`](tackboard_logic::request::calls::CALLS_MAX), reads by
 //!    [`launch::READS_IN_FLIGHT_MAX`], writes by logic.
 //!

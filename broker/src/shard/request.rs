@@ -12,6 +12,7 @@ use glommio::{
 };
 use tackboard_logic::{
     request::{
+        account::Held,
         fetch::Bounds,
         gather::Gather,
         lookup::ListedOffset,
@@ -175,6 +176,18 @@ pub enum Body {
     },
 }
 
+impl Body {
+    /// How many partitions it is about.
+    pub fn entry_count(&self) -> usize {
+        match self {
+            Body::Produce { entries, .. } => entries.len(),
+            Body::Fetch { entries, .. } => entries.len(),
+            Body::ListOffsets { entries } => entries.len(),
+            Body::Describe { entries } => entries.len(),
+        }
+    }
+}
+
 /// A part of a fetch that may be parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -192,8 +205,8 @@ pub struct Pending {
     pub correlation_id: CorrelationId,
     /// Outcomes still to come, plus one while it is being handed out.
     pub waiting: u32,
-    /// Bytes of its body that count against the connection's budget.
-    pub held_bytes: u64,
+    /// What counts against the budgets of its connection and of the core.
+    pub held: Held,
     /// Whether it counts as work for the watchdog (a parked fetch does not).
     pub counts_as_work: bool,
     /// The question and its answer.

@@ -19,6 +19,7 @@ use tackboard_logic::{
     metadata::Image,
     request::{
         calls::{CALLS_MAX, Calls},
+        entries::EntryRoom,
         producer_ids::ProducerIds,
     },
     shard::{
@@ -293,6 +294,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         tickets: Slab::default(),
         calls: Slab::default(),
         call_credit: Calls::default(),
+        entry_room: EntryRoom::new(memory.sockets),
         peer_fetches: Default::default(),
         peers: seed.peers.clone(),
         launches: Vec::new(),

@@ -7,7 +7,10 @@ use std::{rc::Rc, sync::Arc, time::Instant};
 
 use tackboard_logic::{
     metadata::{Command, MetadataRefusal},
-    request::{calls::Calls, fetch::AnswerRoom, producer_ids::ProducerIds},
+    request::{
+        account::Held, calls::Calls, entries::EntryRoom, fetch::AnswerRoom,
+        producer_ids::ProducerIds,
+    },
     shard::{
         Shard as Machine,
         interface::{Effects, Input, LogId, Now, Unwritten},
@@ -68,6 +71,8 @@ pub struct State {
     pub(super) calls: Slab<CallTarget>,
     /// How many of them there are, and may be.
     pub(super) call_credit: Calls,
+    /// Entries of unanswered requests, and how many there may be.
+    pub(super) entry_room: EntryRoom,
     /// Fetches done for other cores: who asked, its call, our request.
     pub(super) peer_fetches: ahash::AHashMap<(CoreId, Key), Key>,
     pub(super) peers: Vec<Option<InboxSender<PeerMessage>>>,
@@ -115,6 +120,15 @@ impl State {
         self.machine.append_room() && self.call_credit.has_room()
     }
 
+    /// Whether a fetch or a lookup of so many entries is taken from `connection`.
+    ///
+    /// # Errors
+    /// [`ErrorCode::OverBudget`]: the core holds as many as it may.
+    pub fn admit_entries(&self, connection: &Connection, entries: usize) -> Result<(), Failure> {
+        let admitted = self.entry_room.admit(connection.entries(), entries);
+        admitted.map_err(|refusal| Failure::new(ErrorCode::OverBudget, refusal.to_string()))
+    }
+
     /// Whether a fetch of `connection` may ask so many other cores.
     ///
     /// # Errors
@@ -145,11 +159,16 @@ impl State {
         &mut self,
         origin: Origin,
         correlation_id: CorrelationId,
-        held_bytes: u64,
+        body_bytes: u64,
         body: Body,
     ) -> Key {
+        let held = Held {
+            body_bytes,
+            entries: body.entry_count(),
+        };
         if let Origin::Connection(connection) = &origin {
-            connection.take_in(held_bytes);
+            connection.take_in(held);
+            self.entry_room.taken(held.entries);
         }
         let counts_as_work = !matches!(body, Body::Fetch { .. });
         if counts_as_work {
@@ -159,7 +178,7 @@ impl State {
             origin,
             correlation_id,
             waiting: 1,
-            held_bytes,
+            held,
             counts_as_work,
             body,
         })
@@ -221,7 +240,8 @@ impl State {
         self.count(&pending.body);
         match pending.origin {
             Origin::Connection(connection) => {
-                connection.release_bytes(pending.held_bytes);
+                connection.release(pending.held);
+                self.entry_room.given_back(pending.held.entries);
                 self.answer(&connection, pending.correlation_id, pending.body);
             }
             Origin::Core { core, call } => {
@@ -290,7 +310,7 @@ impl State {
         correlation_id: CorrelationId,
         failure: &Failure,
     ) {
-        connection.take_in(0);
+        connection.take_in(Held::default());
         self.metrics().requests_refused.increment();
         tracing::debug!(code = %failure.code, message = %failure.message, "request refused");
         answer::error(&mut self.heads, connection, correlation_id, failure);

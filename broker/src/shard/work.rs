@@ -198,11 +198,7 @@ impl State {
         let outcome = match step {
             LookupStep::Read(lookup) => {
                 self.expect(request);
-                return self.launches.push(Launch::LookUp {
-                    request,
-                    entry,
-                    lookup,
-                });
+                return self.launch_lookup(request, entry, lookup);
             }
             LookupStep::Listed(listed) => Ok(listed),
             LookupStep::Deleted => Err(Failure::plain(ErrorCode::UnknownTopicOrPartition)),
@@ -210,6 +206,19 @@ impl State {
             LookupStep::Fault(_) => unreachable!("nothing was read yet"),
         };
         self.entry_listed(request, entry, outcome);
+    }
+
+    fn launch_lookup(&mut self, request: Key, entry: u32, lookup: Lookup) {
+        match self.launches.last_mut() {
+            Some(Launch::LookUps {
+                request: same,
+                lookups,
+            }) if *same == request => lookups.push((entry, lookup)),
+            _ => self.launches.push(Launch::LookUps {
+                request,
+                lookups: vec![(entry, lookup)],
+            }),
+        }
     }
 
     /// An offset was looked up.

@@ -36,7 +36,7 @@ mod timestamps;
 mod truncate;
 mod write;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use tackboard_schema::{ErrorCode, LeaderEpoch, Offset, TimestampMs, TopicPartition};
 
@@ -116,7 +116,7 @@ pub(crate) struct Log {
     /// Appends that wait until they are durable.
     durable_waiters: AckQueue,
     /// Fetches that wait for more bytes.
-    pub(crate) parked: Vec<ParkedId>,
+    pub(crate) parked: BTreeSet<ParkedId>,
     /// Everything below is to be synced in the background, although the topic does not ask for it.
     interval_until: Offset,
 

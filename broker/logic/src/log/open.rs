@@ -1,6 +1,6 @@
 //! From what recovery found to a log that serves.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use tackboard_schema::storage::ledger::LedgerRecord;
 use tackboard_schema::{Offset, TimestampMs};
@@ -58,7 +58,7 @@ impl Log {
             damaged: recovered.damaged,
             written_waiters: AckQueue::default(),
             durable_waiters: AckQueue::default(),
-            parked: Vec::new(),
+            parked: BTreeSet::new(),
             interval_until: end.offset,
             // Recorded at once, below.
             ledger_durable: Position::default(),

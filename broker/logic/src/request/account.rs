@@ -1,4 +1,5 @@
-//! What one connection has in flight: the requests it was not answered, their bytes, and what waits to be sent to it.
+//! What one connection has in flight: the requests it was not answered, their bytes and entries, and what waits to be sent
+//! to it.
 //!
 //! Decides whether the connection's next request is read. A client that asks faster than it is answered, or that leaves
 //! its answers in the socket, is slowed down by its own requests staying unread; nothing is refused for it.
@@ -12,8 +13,19 @@ pub struct AccountLimits {
     pub requests_in_flight_max: u32,
     /// Bytes of their bodies. The request that exceeds it is still taken: a frame is never cut.
     pub request_bytes_in_flight_max: u64,
+    /// Entries of its requests that are unanswered, above which no more are read.
+    pub entries_pause: usize,
     /// Bytes waiting to be sent above which its requests are left unread.
     pub outbox_bytes_pause: usize,
+}
+
+/// What one request holds until it is answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Bytes of its body.
+    pub body_bytes: u64,
+    /// Its entries.
+    pub entries: usize,
 }
 
 /// One connection's account.
@@ -21,7 +33,7 @@ pub struct AccountLimits {
 pub struct Account {
     limits: AccountLimits,
     requests: u32,
-    request_bytes: u64,
+    held: Held,
     outbox_bytes: usize,
     fetch_calls: usize,
 }
@@ -32,7 +44,7 @@ impl Account {
         Self {
             limits,
             requests: 0,
-            request_bytes: 0,
+            held: Held::default(),
             outbox_bytes: 0,
             fetch_calls: 0,
         }
@@ -41,7 +53,8 @@ impl Account {
     /// Whether the next request may be read.
     pub fn has_room(&self) -> bool {
         self.requests < self.limits.requests_in_flight_max
-            && self.request_bytes < self.limits.request_bytes_in_flight_max
+            && self.held.body_bytes < self.limits.request_bytes_in_flight_max
+            && self.held.entries < self.limits.entries_pause
             && !self.is_congested()
     }
 
@@ -60,20 +73,30 @@ impl Account {
         self.fetch_calls
     }
 
-    /// A request with a body of `bytes` was read.
-    pub fn request_read(&mut self, bytes: u64) {
-        self.requests += 1;
-        self.request_bytes += bytes;
+    /// Entries of requests that are unanswered.
+    pub fn entries(&self) -> usize {
+        self.held.entries
     }
 
-    /// The body of a request is in the log or refused.
+    /// A request was read.
+    pub fn request_read(&mut self, held: Held) {
+        self.requests += 1;
+        self.held.body_bytes += held.body_bytes;
+        self.held.entries += held.entries;
+    }
+
+    /// The answer to a request is known: its body is in the log or refused.
     ///
     /// # Panics
     ///
     /// As all that gives back: if more is given back than was taken.
-    pub fn body_released(&mut self, bytes: u64) {
-        let left = self.request_bytes.checked_sub(bytes);
-        self.request_bytes = left.expect("a body is given back once");
+    pub fn released(&mut self, held: Held) {
+        let body_bytes = self.held.body_bytes.checked_sub(held.body_bytes);
+        let entries = self.held.entries.checked_sub(held.entries);
+        self.held = Held {
+            body_bytes: body_bytes.expect("a body is given back once"),
+            entries: entries.expect("entries are given back once"),
+        };
     }
 
     /// Requests were answered and the answers sent, or they get none.
@@ -114,8 +137,16 @@ mod tests {
         Account::new(AccountLimits {
             requests_in_flight_max: 3,
             request_bytes_in_flight_max: 100,
+            entries_pause: 10,
             outbox_bytes_pause: 50,
         })
+    }
+
+    fn body(body_bytes: u64) -> Held {
+        Held {
+            body_bytes,
+            entries: 1,
+        }
     }
 
     #[test]
@@ -123,7 +154,7 @@ mod tests {
         let mut account = account();
         for _ in 0..3 {
             assert!(account.has_room());
-            account.request_read(0);
+            account.request_read(Held::default());
         }
         assert!(!account.has_room());
         account.queued(20);
@@ -137,19 +168,35 @@ mod tests {
     #[test]
     fn the_body_that_goes_over_is_taken_and_the_next_one_waits() {
         let mut account = account();
-        account.request_read(99);
+        account.request_read(body(99));
         assert!(account.has_room());
-        account.request_read(1_000);
+        account.request_read(body(1_000));
         assert!(!account.has_room());
-        account.body_released(1_000);
+        account.released(body(1_000));
         assert!(account.has_room(), "the request itself is still unanswered");
         assert_eq!(account.requests(), 2);
     }
 
     #[test]
+    fn many_entries_wait_for_their_answers_before_more_are_read() {
+        let mut account = account();
+        let entries = |entries| Held {
+            body_bytes: 0,
+            entries,
+        };
+        account.request_read(entries(9));
+        assert!(account.has_room());
+        account.request_read(entries(90));
+        assert!(!account.has_room(), "a request is never taken in half");
+        account.released(entries(90));
+        assert!(account.has_room());
+        assert_eq!(account.entries(), 9);
+    }
+
+    #[test]
     fn a_client_that_does_not_read_its_answers_is_not_read_either() {
         let mut account = account();
-        account.request_read(0);
+        account.request_read(Held::default());
         account.queued(50);
         assert!(account.is_congested() && !account.has_room());
         account.sent(1, 0);

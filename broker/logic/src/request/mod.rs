@@ -3,13 +3,15 @@
 //! - [`acks`], [`parked`]: appends and fetches that wait, on the core that owns the log.
 //! - [`by_core`], [`gather`], [`fetch`], [`produce`]: requests that several cores answer together, on the core whose
 //!   connection they came from.
-//! - [`calls`], [`account`], [`read_buffer`]: what a core may ask of the others, and a connection of its core.
+//! - [`calls`], [`entries`], [`account`], [`read_buffer`]: what a core may ask of the others and hold, and a connection
+//!   of its core.
 //! - [`lookup`], [`producer_ids`]: what takes several steps to answer.
 
 pub mod account;
 pub mod acks;
 pub mod by_core;
 pub mod calls;
+pub mod entries;
 pub mod fetch;
 pub mod gather;
 pub mod lookup;

@@ -1,7 +1,8 @@
 //! Fetches that wait for more bytes: parked until enough are visible, their time is up, or they are hurried or
 //! dropped. Never polled: a log whose high watermark moves tells those that wait on it by how much.
 //!
-//! Bounded by the requests in flight, which the driver bounds per connection.
+//! Bounded by the requests in flight, which the driver bounds per connection, and by their entries over all connections
+//! ([`entries`](super::entries)).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -35,10 +35,8 @@ impl Shard {
         let logs: Vec<LogId> = fetch.entries.iter().map(|entry| entry.log).collect();
         let id = self.parked.park(fetch);
         for log in logs {
-            if let Some(log) = self.log_mut(log)
-                && !log.parked.contains(&id)
-            {
-                log.parked.push(id);
+            if let Some(log) = self.log_mut(log) {
+                log.parked.insert(id);
             }
         }
     }
@@ -134,7 +132,7 @@ impl Shard {
         let fetch = self.parked.take(id)?;
         for entry in &fetch.entries {
             if let Some(log) = self.log_mut(entry.log) {
-                log.parked.retain(|parked| *parked != id);
+                log.parked.remove(&id);
             }
         }
         Some(fetch)
@@ -146,14 +144,12 @@ impl Shard {
             return;
         };
         let mut waiting = waiting;
-        let mut index = 0;
-        while let Some(id) = waiting.get(index).copied() {
-            if self.parked.note_visible(id, bytes) {
-                waiting.swap_remove(index);
-                self.answer_parked(id, out);
-            } else {
-                index += 1;
-            }
+        let ready: Vec<ParkedId> = (waiting.iter().copied())
+            .filter(|id| self.parked.note_visible(*id, bytes))
+            .collect();
+        for id in ready {
+            waiting.remove(&id);
+            self.answer_parked(id, out);
         }
         if let Some(log) = self.log_mut(log) {
             log.parked = waiting;
