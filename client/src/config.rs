@@ -160,7 +160,7 @@ pub struct ConsumerConfig {
     pub fetch_bytes_min: u32,
     /// Longest time that the broker parks a fetch which finds too little. Default: 500 ms.
     pub fetch_wait_max: Duration,
-    /// Bytes handed out by one `poll`, to the next whole batch. Default: 4 MiB.
+    /// Bytes handed out by one `poll`, decompressed, to the next whole batch. Default: 4 MiB.
     pub poll_bytes_max: usize,
     /// Longest that a batch may become when it is decompressed, in bytes. Default: 64 MiB.
     pub decompressed_bytes_max: usize,

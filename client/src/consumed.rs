@@ -77,18 +77,35 @@ pub struct Chunk {
 
 impl Records {
     /// Makes what `ConsumerMachine::poll` handed out readable: compressed batches are decompressed, each to at most
-    /// `bytes_max` bytes.
+    /// `bytes_max` bytes, and as many of them as become `total_bytes_max` bytes together, to the next whole one. Returns
+    /// also what is left, which `ConsumerMachine::give_back` takes.
     ///
     /// # Errors
-    /// [`Error::CorruptBatch`] when a batch cannot be decompressed, or not within the bound.
-    pub fn open(chunks: Vec<Chunk>, bytes_max: usize) -> Result<Self> {
-        let open = |chunk: Chunk| match open_chunk(&chunk.batches, bytes_max) {
-            Ok(None) => Ok(chunk),
-            Ok(Some(batches)) => Ok(Chunk { batches, ..chunk }),
-            Err(cause) => Err(corrupt(&chunk, chunk.first_offset, cause)),
-        };
-        let chunks = chunks.into_iter().map(open).collect::<Result<_>>()?;
-        Ok(Self { chunks })
+    /// [`Error::CorruptBatch`] when a batch cannot be decompressed, or not within the bound. It is told once nothing lies
+    /// before it; what is left begins with that batch.
+    pub fn open(
+        chunks: Vec<Chunk>,
+        bytes_max: usize,
+        total_bytes_max: usize,
+    ) -> (Result<Self>, Vec<Chunk>) {
+        let mut opened = Self::default();
+        let mut left = Vec::new();
+        let mut fault = None;
+        for chunk in chunks {
+            let room = total_bytes_max.saturating_sub(opened.bytes());
+            if room == 0 || fault.is_some() {
+                left.push(chunk);
+                continue;
+            }
+            let Opened { part, rest, cause } = open_part(chunk, bytes_max, room);
+            fault = cause;
+            opened.chunks.extend(part);
+            left.extend(rest);
+        }
+        match fault {
+            Some(fault) if opened.is_empty() => (Err(fault), left),
+            _ => (Ok(opened), left),
+        }
     }
 
     /// Whether there is no batch at all.
@@ -203,19 +220,71 @@ fn corrupt(chunk: &Chunk, offset: Offset, cause: DecodeError) -> Error {
     }
 }
 
-/// The same batches without compression, or `None` if there is none to undo.
-fn open_chunk(batches: &[u8], bytes_max: usize) -> Result<Option<Bytes>, DecodeError> {
-    let is_plain = |batch: Result<BatchView<'_>, DecodeError>| {
-        batch.is_ok_and(|batch| batch.header().attributes.compression_id() == 0)
+/// What became of one chunk.
+struct Opened {
+    /// Its first batches.
+    part: Option<Chunk>,
+    /// The others.
+    rest: Option<Chunk>,
+    /// Why the first of the others cannot be opened.
+    cause: Option<Error>,
+}
+
+/// Opens batches of a chunk until they are `room` bytes; one without compressed batches is kept as it is.
+fn open_part(chunk: Chunk, bytes_max: usize, room: usize) -> Opened {
+    if BatchIterator::new(&chunk.batches).all(is_plain) {
+        return Opened {
+            part: Some(chunk),
+            rest: None,
+            cause: None,
+        };
+    }
+    let mut open = Vec::new();
+    let mut taken = 0;
+    let mut cause = None;
+    let mut rest_offset = chunk.first_offset;
+    for batch in BatchIterator::new(&chunk.batches) {
+        let start = open.len();
+        let base_offset = (batch.as_ref()).map_or(rest_offset, |batch| batch.header().base_offset);
+        rest_offset = rest_offset.max(base_offset);
+        if start >= room {
+            break;
+        }
+        let appended = batch.and_then(|batch| {
+            open_batch(&batch, bytes_max, &mut open)?;
+            Ok(batch.bytes().len())
+        });
+        match appended {
+            Ok(length) => taken += length,
+            Err(error) => {
+                open.truncate(start);
+                cause = Some(corrupt(&chunk, rest_offset, error));
+                break;
+            }
+        }
+    }
+    let is_whole = taken == chunk.batches.len();
+    let rest = (!is_whole).then(|| Chunk {
+        topic: chunk.topic.clone(),
+        partition: chunk.partition,
+        batches: chunk.batches.slice(taken..),
+        first_offset: rest_offset,
+        next_offset: chunk.next_offset,
+    });
+    let next_offset = match is_whole {
+        true => chunk.next_offset,
+        false => rest_offset,
     };
-    if BatchIterator::new(batches).all(is_plain) {
-        return Ok(None);
-    }
-    let mut open = Vec::with_capacity(batches.len() * 3);
-    for batch in BatchIterator::new(batches) {
-        open_batch(&batch?, bytes_max, &mut open)?;
-    }
-    Ok(Some(open.into()))
+    let part = (!open.is_empty()).then(|| Chunk {
+        batches: open.into(),
+        next_offset,
+        ..chunk
+    });
+    Opened { part, rest, cause }
+}
+
+fn is_plain(batch: Result<BatchView<'_>, DecodeError>) -> bool {
+    batch.is_ok_and(|batch| batch.header().attributes.compression_id() == 0)
 }
 
 /// Appends the batch as one that is not compressed. Its checksum is not computed anew: it was verified, and these bytes
@@ -281,7 +350,9 @@ mod tests {
         for codec in Compression::ALL {
             let mut bytes = batch(10, &["a", "b", "c", &long], codec);
             bytes.extend(batch(14, &["d", &long], Compression::None));
-            let records = Records::open(vec![chunk(bytes, 12)], 1 << 20).unwrap();
+            let (records, left) = Records::open(vec![chunk(bytes, 12)], 1 << 20, 1 << 20);
+            let records = records.unwrap();
+            assert!(left.is_empty());
             let found: Vec<_> = records.iter().map(|record| record.unwrap()).collect();
             assert_eq!(
                 found
@@ -300,10 +371,58 @@ mod tests {
     }
 
     #[test]
+    fn what_is_opened_at_a_time_is_bounded_however_small_it_came() {
+        let long = "x".repeat(100_000);
+        let mut bytes = Vec::new();
+        for base_offset in 0..10 {
+            bytes.extend(batch(base_offset, &[&long], Compression::Zstd));
+        }
+        let mut left = vec![chunk(bytes, 0)];
+        let mut offsets = Vec::new();
+        while !left.is_empty() {
+            let (records, rest) = Records::open(left, 1 << 20, 150_000);
+            let records = records.unwrap();
+            assert!(records.bytes() < 210_000, "{}", records.bytes());
+            let here: Vec<_> = (records.iter())
+                .map(|record| record.unwrap().offset.0)
+                .collect();
+            if let [rest] = &rest[..] {
+                let next = Offset(here.last().unwrap() + 1);
+                assert_eq!(
+                    (rest.first_offset, records.chunks()[0].next_offset),
+                    (next, next)
+                );
+            }
+            offsets.extend(here);
+            left = rest;
+        }
+        assert_eq!(offsets, (0..10).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn batches_before_one_that_cannot_be_opened_are_returned_before_it_is_told() {
+        let mut bytes = batch(0, &["a"], Compression::Zstd);
+        bytes.extend(batch(1, &[&"x".repeat(100_000)], Compression::Zstd));
+        bytes.extend(batch(2, &["c"], Compression::Zstd));
+        let (records, left) = Records::open(vec![chunk(bytes, 0)], 1_000, 1 << 20);
+        let offsets: Vec<_> = (records.unwrap().iter())
+            .map(|record| record.unwrap().offset.0)
+            .collect();
+        assert_eq!(offsets, [0]);
+        for _ in 0..2 {
+            let (records, again) = Records::open(left.clone(), 1_000, 1 << 20);
+            let told = matches!(records, Err(Error::CorruptBatch { offset, .. }) if offset.0 == 1);
+            assert!(told, "{records:?}");
+            assert_eq!(again[0].first_offset, Offset(1));
+        }
+    }
+
+    #[test]
     fn a_block_beyond_the_bound_is_refused() {
         let bytes = batch(0, &[&"x".repeat(100_000)], Compression::Zstd);
         if bytes.len() < 100_000 {
-            assert!(Records::open(vec![chunk(bytes, 0)], 1000).is_err());
+            let (records, _) = Records::open(vec![chunk(bytes, 0)], 1000, 1 << 20);
+            assert!(records.is_err());
         }
     }
 }

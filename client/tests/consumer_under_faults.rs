@@ -115,7 +115,10 @@ impl Simulation {
 
     fn poll(&mut self) {
         let chunks = self.machine.poll(self.network.now).unwrap();
-        let records = Records::open(chunks, 1 << 20).unwrap();
+        let total_bytes_max = 1 + self.random.below(4000) as usize;
+        let (records, left) = Records::open(chunks, 1 << 20, total_bytes_max);
+        self.machine.give_back(left);
+        let records = records.unwrap();
         for record in &records {
             let record = record.unwrap();
             let index = record.partition.0 as usize;

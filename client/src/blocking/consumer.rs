@@ -29,6 +29,7 @@ use crate::protocol::consumer::ConsumerMachine;
 pub struct Consumer {
     driver: Driver<State>,
     decompressed_bytes_max: usize,
+    poll_bytes_max: usize,
 }
 
 struct State {
@@ -57,12 +58,16 @@ impl Consumer {
     /// [`Error::Setting`](crate::Error::Setting) for settings out of bounds,
     /// [`Error::Unreachable`](crate::Error::Unreachable) when no broker answers.
     pub fn connect<A: AsRef<str>>(brokers: &[A], config: ConsumerConfig) -> Result<Self> {
-        let (client, decompressed_bytes_max) =
-            (config.client.clone(), config.decompressed_bytes_max);
+        let (client, decompressed_bytes_max, poll_bytes_max) = (
+            config.client.clone(),
+            config.decompressed_bytes_max,
+            config.poll_bytes_max,
+        );
         let machine = ConsumerMachine::new(brokers, config, seed()?)?;
         Ok(Self {
             driver: Driver::start(State { machine }, client)?,
             decompressed_bytes_max,
+            poll_bytes_max,
         })
     }
 
@@ -119,7 +124,15 @@ impl Consumer {
         });
         let chunks = polled.transpose()?.unwrap_or_default();
         // Decompression is done without the lock, so that fetching goes on meanwhile.
-        Records::open(chunks, self.decompressed_bytes_max)
+        let (records, left) =
+            Records::open(chunks, self.decompressed_bytes_max, self.poll_bytes_max);
+        if !left.is_empty() {
+            self.with(|machine, _| {
+                machine.give_back(left);
+                Ok(())
+            })?;
+        }
+        records
     }
 
     /// Goes on from another place in an assigned partition.

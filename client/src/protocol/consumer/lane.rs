@@ -146,6 +146,13 @@ impl Lane {
         Some(chunk)
     }
 
+    /// Takes back what was handed out last, or the end of it.
+    pub(super) fn give_back(&mut self, chunk: Chunk) {
+        self.buffered_bytes += chunk.batches.len();
+        self.position = Some(chunk.first_offset);
+        self.chunks.push_front(chunk);
+    }
+
     /// The fault that is next in order, if everything before it was handed out.
     pub(super) fn take_fault(&mut self) -> Option<Error> {
         match self.chunks.is_empty() {

@@ -218,6 +218,16 @@ impl ConsumerMachine {
         Ok(chunks)
     }
 
+    /// Takes back what a poll handed out and the caller did not get to: the ends of its chunks, in their order. The next
+    /// poll hands it out again.
+    pub fn give_back(&mut self, chunks: Vec<Chunk>) {
+        for chunk in chunks.into_iter().rev() {
+            if let Some(slot) = self.slots.get(&(chunk.topic.clone(), chunk.partition)) {
+                self.lanes[*slot].give_back(chunk);
+            }
+        }
+    }
+
     // Requests.
 
     fn dispatch(&mut self, now: Now) {
