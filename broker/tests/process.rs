@@ -197,6 +197,21 @@ fn a_bad_line_is_named_and_what_came_before_it_is_kept() {
 }
 
 #[test]
+fn a_key_field_that_no_line_has_is_noted() {
+    let data = folder();
+    let broker = Broker::start(data.path());
+    broker.ok("topic create t", "");
+    let noted = |field: &str| {
+        let arguments = format!("produce t --key-field {field}");
+        let output = broker.run(&arguments, "{\"k\":1}\n{}\n");
+        assert!(output.status.success());
+        text(&output.stderr).contains("no line had a value in the field")
+    };
+    assert!(noted("kk"));
+    assert!(!noted("k"));
+}
+
+#[test]
 fn a_signal_ends_the_input_and_what_was_read_of_it_is_sent_and_counted() {
     let data = folder();
     let broker = Broker::start(data.path());

@@ -224,6 +224,19 @@ fn settings_that_can_not_be_used_start_nothing() {
 }
 
 #[test]
+fn acks_that_no_replicas_can_give_are_refused_at_once() {
+    let _alone = alone();
+    let folder = parent();
+    let output = loadgen(folder.path(), &["run", "--acks", "2", "--count", "10"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("--acks 2"), "{told}");
+    assert_eq!(entries(folder.path()), 0);
+}
+
+#[test]
 fn a_broker_that_is_not_there_is_named() {
     let output = Command::new(LOADGEN)
         .args([

@@ -141,6 +141,8 @@ fn kill_rounds(durability: &str) {
         verified["acknowledged"].as_u64().unwrap() > 1000,
         "{verified:#}"
     );
+    // What is not acknowledged is sent again until it is.
+    assert_eq!(verified["unacknowledged"], 0, "{object:#}");
     // A producer at least is connected whenever the broker is killed.
     assert!(
         object["reconnects"].as_u64().unwrap() >= u64::from(rounds()),

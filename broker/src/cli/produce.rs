@@ -47,6 +47,7 @@ pub(super) fn run(arguments: &ProduceArguments) -> Result<(), Failure> {
         interrupt: &interrupt,
         lines: 0,
         bytes: 0,
+        keyed: 0,
     };
     let input = interrupt
         .input(file)
@@ -175,6 +176,8 @@ fn progress() -> ProgressBar {
 struct Sent {
     events: u64,
     bytes: u64,
+    /// Of the events, those with a key.
+    keyed: u64,
 }
 
 struct Sender<'a> {
@@ -184,6 +187,7 @@ struct Sender<'a> {
     interrupt: &'a Interrupt,
     lines: u64,
     bytes: u64,
+    keyed: u64,
 }
 
 impl Sender<'_> {
@@ -194,6 +198,7 @@ impl Sender<'_> {
             Sent {
                 events: self.lines,
                 bytes: self.bytes,
+                keyed: self.keyed,
             },
             result,
         )
@@ -233,6 +238,7 @@ impl Sender<'_> {
                     Failure::failed(format!("line {number}: {text}"))
                 })?;
             self.lines = number;
+            self.keyed += u64::from(event.key.is_some());
             self.bytes += line.len() as u64;
             if number.is_multiple_of(LINES_PER_TICK) {
                 self.progress.set_position(number);
@@ -314,6 +320,14 @@ impl Summary {
             }))?;
         } else if self.signal.is_none() {
             self.print_text(arguments)?;
+        }
+        if let Some(field) = &arguments.key_field
+            && self.sent.events > 0
+            && self.sent.keyed == 0
+        {
+            note(&format!(
+                "no line had a value in the field {field:?} (--key-field): no event has a key, so none keeps its order with another"
+            ));
         }
         let Some(signal) = self.signal else {
             return Ok(());

@@ -74,6 +74,13 @@ fn read_input(plan: &Plan) -> Result<Option<Arc<Input>>> {
         timestamp: plan.timestamp_field.clone(),
     };
     let input = Input::open(path, &fields)?;
+    if let Some(field) = &fields.key
+        && input.keys().is_empty()
+    {
+        eprintln!(
+            "note  no event has a value in the field {field:?} (--key-field): none has a key"
+        );
+    }
     if matches!(plan.pace, Pace::Timestamps(_))
         && let Some(line) = input.first_step_back()
     {

@@ -100,6 +100,14 @@ impl<'a> Bench<'a> {
             (Mode::Consume, Some(name)) => topics.existing(name)?,
             (_, name) => topics.make(name.as_deref(), spec.plan.partitions)?,
         };
+        if spec.plan.mode != Mode::Consume
+            && let Err(refusal) = topics.check_acks(&topic, spec.plan.acks)
+        {
+            if topic.is_ours {
+                topics.remove(&topic)?;
+            }
+            return Err(refusal);
+        }
         let stats_before = self.broker.stats();
         let order = Arc::new(spec.order(brokers, &topic, self.cores.count())?);
         if spec.plan.mode == Mode::Consume && spec.plan.duration.is_none() {

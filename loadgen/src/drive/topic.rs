@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use tackboard_client::{
-    Admin, ClientConfig, Error, ErrorCode, NewTopic, OffsetQuery, PartitionIndex,
+    Acks, Admin, ClientConfig, Error, ErrorCode, NewTopic, OffsetQuery, PartitionIndex,
 };
 
 use super::spec::Topic;
@@ -82,6 +82,28 @@ impl<'a> Topics<'a> {
         };
         topic.start_offsets = self.offsets(&topic, OffsetQuery::Earliest)?;
         Ok(topic)
+    }
+
+    /// Refuses a count of acks that the topic's replicas can't give. A producer would wait for more replicas until it
+    /// gives up.
+    pub fn check_acks(&mut self, topic: &Topic, acks: Option<Acks>) -> Result<()> {
+        let Some(Acks::Count(acks)) = acks else {
+            return Ok(());
+        };
+        let described = self.call(true, |admin| {
+            let cluster = admin.describe_cluster(Some(&[&topic.name]))?;
+            let partitions = cluster.topics.iter().flat_map(|topic| &topic.partitions);
+            Ok(partitions
+                .map(|partition| partition.in_sync_replicas.len())
+                .min())
+        })?;
+        match described {
+            Some(fewest) if acks as usize > fewest => bail!(
+                "--acks {acks}: topic {} has {fewest} in-sync replicas; lower --acks, or add replicas",
+                topic.name
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// Where each partition ends now.
