@@ -25,17 +25,23 @@ pub struct Damage {
 }
 
 /// The part of `bytes`, read as `read` says, to send: whole batches from the one that holds the offset asked for,
-/// as many as fit, at least one. An empty range: nothing below the limit.
+/// as many as fit, at least one. An empty range: the first one ends above the limit.
 ///
 /// # Errors
 ///
-/// If the first batch to send, or one before it, is damaged. Damage behind it ends the answer before it.
+/// If the first batch to send, or one before it, is damaged or not there. Damage behind it ends the answer before it.
 pub fn trim_read(bytes: &[u8], read: &DiskRead) -> Result<Range<usize>, Damage> {
     let mut at = 0;
     // The base offset lies outside the checksum, so it is held against the batch before: a log has no gaps.
     let mut expected = None;
+    let mut passed = 0;
     // Batches before the one asked for are passed over by their lengths alone.
-    while at < bytes.len() {
+    loop {
+        if at >= bytes.len() {
+            // A read holds the batch asked for, so what was passed over last named a wrong end, or the file is cut.
+            let error = DecodeError::new(DecodeErrorKind::Corrupt, "end of a record batch", 0);
+            return Err(damage(read.file_at, passed, error));
+        }
         let header =
             BatchHeader::read(&bytes[at..]).map_err(|error| damage(read.file_at, at, error))?;
         if header.base_offset > read.fetch_offset {
@@ -51,9 +57,10 @@ pub fn trim_read(bytes: &[u8], read: &DiskRead) -> Result<Range<usize>, Damage> 
             return Err(damage(read.file_at, at, misplaced(&header)));
         }
         expected = Some(header.next_offset());
+        passed = at;
         at = at.saturating_add(header.total_length());
     }
-    let start = at.min(bytes.len());
+    let start = at;
     let mut end = start;
     while end < bytes.len() {
         let checked = check_stored_batch(&bytes[end..], STORED_BATCH_BYTES_MAX);
@@ -212,4 +219,62 @@ fn misplaced(header: &BatchHeader) -> DecodeError {
 fn cut_short(header: &BatchHeader) -> DecodeError {
     DecodeError::new(DecodeErrorKind::Truncated, "record batch", 0)
         .with_detail(format_args!("{} bytes wanted", header.total_length()))
+}
+
+#[cfg(test)]
+mod tests {
+    use tackboard_schema::LeaderEpoch;
+    use tackboard_schema::record_batch::{BatchBuilder, Compression, stamp};
+
+    use super::*;
+    use crate::shard::interface::SegmentBase;
+
+    /// Batches of two records each, from offset 10 on; and the length of one.
+    fn segment(batches: i64) -> (Vec<u8>, usize) {
+        let mut bytes = Vec::new();
+        for index in 0..batches {
+            let mut builder = BatchBuilder::new(TimestampMs(0));
+            for value in [b"a", b"b"] {
+                let appended = builder.append(TimestampMs(0), None, Some(value), &[]);
+                appended.expect("the batch is short");
+            }
+            let mut batch = builder.finish(None, Compression::None);
+            stamp(&mut batch, Offset(10 + 2 * index), LeaderEpoch(0));
+            bytes.extend_from_slice(&batch);
+        }
+        let length = bytes.len() / batches as usize;
+        (bytes, length)
+    }
+
+    fn read(fetch_offset: i64, length: usize) -> DiskRead {
+        DiskRead {
+            segment: SegmentBase(Offset(10)),
+            file_at: 4096,
+            length: length as u32,
+            fetch_offset: Offset(fetch_offset),
+            limit_offset: Offset(16),
+            bytes_max: 1,
+            leader_epoch: LeaderEpoch(0),
+        }
+    }
+
+    /// The low byte of a batch's `last_offset_delta`, and that of its length.
+    const DELTA_AT: usize = 26;
+    const LENGTH_AT: usize = 11;
+
+    #[test]
+    fn a_header_that_names_a_wrong_end_is_damage_never_an_empty_answer() {
+        let (bytes, length) = segment(3);
+        assert_eq!(
+            trim_read(&bytes, &read(15, bytes.len())),
+            Ok(2 * length..3 * length)
+        );
+        for (batch, at, value) in [(2, DELTA_AT, 0), (2, LENGTH_AT, 0xff), (1, LENGTH_AT, 0xff)] {
+            let mut bytes = bytes.clone();
+            bytes[batch * length + at] = value;
+            let damage = trim_read(&bytes, &read(15, bytes.len())).expect_err("damage");
+            assert_eq!(damage.file_at, 4096 + (batch * length) as u64, "{damage}");
+        }
+        assert!(trim_read(&[], &read(15, 0)).is_err(), "the file was cut");
+    }
 }
