@@ -43,9 +43,10 @@ events! {
     ReadError = required,
     /// The disk had no room for a write or an allocation.
     NoSpace = required,
-    /// The process stopped in order, with events in memory that a full disk did not take. Once in a million steps or so:
-    /// tests of logic make sure of it.
-    StoppedFull,
+    /// The process stopped in order, with events in memory that a full disk did not take.
+    StoppedFull = required,
+    /// Such a process was followed by one that found more space.
+    SpaceMade = required,
     /// I/O took long.
     SlowIo = required,
     /// I/O took longer than anybody waits, or never completed.

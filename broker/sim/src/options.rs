@@ -48,6 +48,8 @@ pub struct Options {
     pub power_loss_every: u64,
     /// Events between two restarts in order.
     pub restart_every: u64,
+    /// Who meets a full disk stops the process in order once in so many times; 0 for never.
+    pub stop_when_full: u64,
     /// A step of coming up is cut short by a crash once in so many.
     pub crash_during_boot: u64,
     /// Events between two lulls, in which clients rest for up to a minute.
@@ -114,6 +116,8 @@ impl Options {
             value_bytes_max: rng.pick(&[16, 100, 1_000, 8_000, 60_000]),
             append_bytes: rng.pick(&[128 << 10, 1 << 20, 32 << 20]),
             tail_cache_bytes: rng.pick(&[0, 64 << 10, 1 << 20, 64 << 20]),
+            // Drawn last: what was drawn before stays as it was.
+            stop_when_full: rng.pick(&[0, 1, 4]),
         }
     }
 

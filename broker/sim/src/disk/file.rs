@@ -35,6 +35,12 @@ impl Bytes {
         let range = 0..bytes.len();
         Self::slice(Rc::new(bytes), range)
     }
+
+    /// The first `length` of these.
+    pub fn beginning(&self, length: usize) -> Self {
+        let start = self.range.start;
+        Self::slice(self.buffer.clone(), start..start + length)
+    }
 }
 
 impl std::ops::Deref for Bytes {

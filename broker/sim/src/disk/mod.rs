@@ -76,6 +76,11 @@ impl Disk {
         self.capacity_bytes.saturating_sub(used)
     }
 
+    /// Its size.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
     /// Grows or shrinks the disk, never below what is used.
     pub fn set_capacity(&mut self, capacity_bytes: u64) {
         self.capacity_bytes = capacity_bytes;

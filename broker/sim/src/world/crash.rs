@@ -83,6 +83,9 @@ impl World {
             // What was promised survives all the same, and not more.
             self.see(Seen::StoppedFull);
             self.worsen_exit(RestartClass::ProcessCrash);
+            if self.chaos && self.rng.coin() {
+                self.make_space();
+            }
             return;
         }
         for number in open.into_iter().filter(|number| !failed.contains(number)) {
@@ -100,6 +103,14 @@ impl World {
             // What was shut down in order survives this as well.
             self.lose_power();
         }
+    }
+
+    /// The disk grows before the next start.
+    fn make_space(&mut self) {
+        let more = self.rng.between(64 << 10, 2 << 20);
+        trace!(self, "the disk grows by {more} bytes");
+        self.see(Seen::SpaceMade);
+        self.disk.set_capacity(self.disk.capacity_bytes() + more);
     }
 
     /// The process is gone, and with it all that was in memory.

@@ -16,7 +16,7 @@ use super::truncating::Reopening;
 use super::{Event, World, trace};
 use crate::check;
 use crate::coverage::Event as Seen;
-use crate::disk::{Bytes, FileName, FolderName, OpenFile};
+use crate::disk::{BLOCK_BYTES, Bytes, FileName, FolderName, OpenFile};
 use crate::rng::Rng;
 
 const EIO: i32 = 5;
@@ -447,8 +447,7 @@ impl World {
                 Ok(()),
             ) => {
                 let file = self.disk.file(folder, name).expect("it was just created");
-                file.borrow_mut().write(0, bytes, false);
-                Ok(())
+                self.write_if_it_fits(&file, 0, bytes, false)
             }
             (Action::Rename { folder, from, to }, Ok(())) => {
                 self.disk.folder(folder).rename(from, to);
@@ -479,14 +478,40 @@ impl World {
             file.borrow_mut().write_partly(at, &bytes, &mut self.rng);
             return Err(fault);
         }
+        self.write_if_it_fits(file, at, bytes, proven)
+    }
+
+    fn write_if_it_fits(
+        &mut self,
+        file: &OpenFile,
+        at: u64,
+        bytes: Bytes,
+        proven: bool,
+    ) -> Result<(), StorageFault> {
         let end = at + bytes.len() as u64;
         let more = end.saturating_sub(file.borrow().size());
-        if more > self.disk.free_bytes() && !file.borrow().has_reserve() {
-            self.see(Seen::NoSpace);
+        let free_bytes = self.disk.free_bytes();
+        if more > free_bytes && !file.borrow().has_reserve() {
+            // What there was room for may have landed, in whole blocks.
+            let room = (file.borrow().size() + free_bytes).saturating_sub(at) / BLOCK_BYTES;
+            let landed = self.rng.below(room + 1) * BLOCK_BYTES;
+            if landed > 0 {
+                let part = bytes.beginning(landed as usize);
+                file.borrow_mut().write(at, part, false);
+            }
+            self.meet_full_disk();
             return Err(StorageFault::NoSpace);
         }
         file.borrow_mut().write(at, bytes, proven);
         Ok(())
+    }
+
+    /// Who sees that the disk is full may stop the broker.
+    fn meet_full_disk(&mut self) {
+        self.see(Seen::NoSpace);
+        if self.chaos && self.rng.one_in(self.options.stop_when_full) {
+            self.shut_down();
+        }
     }
 
     fn finish_sync(
@@ -518,7 +543,7 @@ impl World {
             .expect("what is extended is there");
         let now = file.borrow().size();
         if size.saturating_sub(now) > self.disk.free_bytes() {
-            self.see(Seen::NoSpace);
+            self.meet_full_disk();
             return Err(StorageFault::NoSpace);
         }
         file.borrow_mut().resize(size.max(now));
