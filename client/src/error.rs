@@ -276,7 +276,7 @@ fn because(last: &Option<Box<Error>>) -> String {
 fn remedy(code: ErrorCode) -> Option<&'static str> {
     match code {
         ErrorCode::NotEnoughReplicas => Some("lower acks, or add replicas"),
-        ErrorCode::StorageFull => {
+        ErrorCode::StorageFull | ErrorCode::StorageFullAfterAppend => {
             Some("free space on the broker's disk, or lower the topic's retention")
         }
         ErrorCode::OverBudget | ErrorCode::ThrottlingQuotaExceeded => {

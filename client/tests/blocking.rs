@@ -396,6 +396,42 @@ fn a_broker_that_takes_nothing_is_given_up_on() {
 }
 
 #[test]
+fn what_may_have_been_appended_is_sent_again_only_by_a_producer_that_is_known() {
+    let codes = [
+        ErrorCode::RequestTimedOut,
+        ErrorCode::NotEnoughReplicasAfterAppend,
+        ErrorCode::StorageFullAfterAppend,
+        ErrorCode::KafkaStorageError,
+    ];
+    for (code, idempotent) in codes
+        .into_iter()
+        .flat_map(|code| [(code, true), (code, false)])
+    {
+        let (server, brokers) = start(&[("t", 1)]);
+        let config = ProducerConfig {
+            idempotent,
+            ..Default::default()
+        };
+        let producer = Producer::connect(&brokers, config).unwrap();
+        let mut answered = 0;
+        server.broker.lock().unwrap().fault = Box::new(move |_, _, _| {
+            answered += 1;
+            match answered {
+                1 => Fault::AppendAndSay(code),
+                _ => Fault::None,
+            }
+        });
+        producer.send("t", ProducerRecord::new("v")).unwrap();
+        match producer.flush() {
+            Ok(()) => assert!(idempotent, "{code}"),
+            Err(fault) => assert!(!idempotent && fault.outcome_unknown(), "{fault}"),
+        }
+        let values = server.broker.lock().unwrap().topics["t"][0].values();
+        assert_eq!(values.len(), 1, "{code}");
+    }
+}
+
+#[test]
 fn administration() {
     let (server, brokers) = start(&[]);
     let mut admin = Admin::connect(&brokers, ClientConfig::default()).unwrap();

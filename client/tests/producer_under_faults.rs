@@ -265,11 +265,12 @@ fn faults(weather: Weather, is_stormy: Arc<Mutex<bool>>, mut random: Random) -> 
         let lies = [
             ErrorCode::RequestTimedOut,
             ErrorCode::NotEnoughReplicasAfterAppend,
+            ErrorCode::StorageFullAfterAppend,
         ];
         if draw < weather.refuse {
             Fault::Refuse(refusals[random.below(3) as usize])
         } else if draw < weather.refuse + weather.lie {
-            Fault::AppendAndSay(lies[random.below(2) as usize])
+            Fault::AppendAndSay(lies[random.below(3) as usize])
         } else if draw < weather.refuse + weather.lie + weather.crash {
             match random.below(2) {
                 0 => Fault::Refuse(ErrorCode::UnknownServerError),

@@ -89,6 +89,7 @@ error_codes! {
     WrongShard = 1001, "WRONG_SHARD", retry, "The partition belongs to another core of this broker.";
     ShuttingDown = 1002, "SHUTTING_DOWN", retry, "The broker is shutting down and takes nothing on.";
     OverBudget = 1003, "OVER_BUDGET", retry, "A budget of the broker is used up for the moment.";
+    StorageFullAfterAppend = 1004, "STORAGE_FULL_AFTER_APPEND", retry, "The batch was appended, but the disk was full before it was written.";
 }
 
 impl ErrorCode {

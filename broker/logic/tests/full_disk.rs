@@ -74,7 +74,7 @@ fn those_who_wait_for_a_full_disk_are_told_at_once_and_nothing_is_lost() {
         assert!(world.fenced.is_empty());
         for ticket in &tickets {
             let refusal = world.produced[ticket].unwrap_err();
-            assert_eq!(refusal.code, ErrorCode::StorageFull);
+            assert_eq!(refusal.code, ErrorCode::StorageFullAfterAppend);
             assert_eq!(refusal.detail, RefusalDetail::UnwrittenForSpace);
         }
         let retry = batch(&[&[1; 3000]], Some((7, 0, 39)), 0);
@@ -83,6 +83,7 @@ fn those_who_wait_for_a_full_disk_are_told_at_once_and_nothing_is_lost() {
         assert_eq!(refusal.detail, RefusalDetail::UnwrittenForSpace, "a retry");
         let refused = world.append(log, batch(&[b"a"], Some((7, 0, 40)), 0));
         let refusal = world.produced[&refused].unwrap_err();
+        assert_eq!(refusal.code, ErrorCode::StorageFull);
         assert_eq!(refusal.detail, RefusalDetail::WritesWaitForSpace);
 
         world.step(Input::FreeSpace { bytes: 1 << 30 });
@@ -126,7 +127,7 @@ fn what_was_written_before_the_disk_was_full_is_acknowledged() {
     complete_on_a_full_disk(&mut world);
     assert!(world.produced[&first].is_ok());
     let refusal = world.produced[&second].unwrap_err();
-    assert_eq!(refusal.code, ErrorCode::StorageFull);
+    assert_eq!(refusal.code, ErrorCode::StorageFullAfterAppend);
 }
 
 #[test]

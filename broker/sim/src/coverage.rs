@@ -75,6 +75,8 @@ events! {
     Refused = required,
     /// An append was refused since the disk was full.
     StorageFull = required,
+    /// A batch that was appended could not be written, since the disk was full.
+    StorageFullAfterAppend = required,
     /// An append was refused since its memory was used up.
     OverBudget = required,
     /// A batch was acknowledged.

@@ -14,7 +14,7 @@ use crate::shard::interface::{Effect, LogConfig, Refusal, RefusalDetail, Storage
 
 /// The answer to a batch that a full disk keeps in memory.
 pub(super) const UNWRITTEN: Refusal = Refusal {
-    code: ErrorCode::StorageFull,
+    code: ErrorCode::StorageFullAfterAppend,
     detail: RefusalDetail::UnwrittenForSpace,
 };
 

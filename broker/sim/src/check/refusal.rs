@@ -25,6 +25,7 @@ pub fn refusal(
         ErrorCode::NotLeaderOrFollower => partition.was_cut,
         ErrorCode::KafkaStorageError => faults_injected,
         ErrorCode::StorageFull
+        | ErrorCode::StorageFullAfterAppend
         | ErrorCode::OverBudget
         | ErrorCode::ShuttingDown
         | ErrorCode::RequestTimedOut => true,

@@ -365,6 +365,7 @@ impl World {
         self.see(Seen::Refused);
         match code {
             ErrorCode::StorageFull => self.see(Seen::StorageFull),
+            ErrorCode::StorageFullAfterAppend => self.see(Seen::StorageFullAfterAppend),
             ErrorCode::OverBudget => self.see(Seen::OverBudget),
             ErrorCode::OutOfOrderSequenceNumber => self.see(Seen::OutOfOrder),
             ErrorCode::InvalidProducerEpoch => self.see(Seen::StaleEpoch),

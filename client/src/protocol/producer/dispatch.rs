@@ -474,6 +474,7 @@ fn verdict(
         // The wait for acks failed, or the disk did: the batch may well be in the log.
         ErrorCode::RequestTimedOut
         | ErrorCode::NotEnoughReplicasAfterAppend
+        | ErrorCode::StorageFullAfterAppend
         | ErrorCode::NetworkException
         | ErrorCode::KafkaStorageError => Verdict::Retry {
             fault: fault(),
