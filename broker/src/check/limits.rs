@@ -12,6 +12,8 @@ use super::Finding;
 
 /// With less locked memory than this per core its rings cannot be made (measured).
 const LOCKED_BYTES_PER_CORE_MIN: u64 = 512 << 10;
+/// With less than this glommio makes no executor, whatever the process is allowed beyond it.
+const LOCKED_BYTES_MIN: u64 = 512 << 10;
 /// Buffers that a core registers with the kernel: its I/O arena, on each of its three rings.
 const LOCKED_BYTES_PER_CORE_GOOD: u64 = 3 * (16 << 20);
 /// Below this not even a small broker starts.
@@ -22,17 +24,22 @@ const RAISE_LOCKED: &str =
 
 pub(super) fn locked_memory(config: &Config) -> Finding {
     let limit = limit(libc::RLIMIT_MEMLOCK).map(|limit| limit.soft);
-    let limit = if may_lock_without_limit() {
-        Ok(libc::RLIM_INFINITY)
-    } else {
-        limit
-    };
-    judge_locked_memory(limit, config.cores.len() as u64)
+    judge_locked_memory(limit, may_lock_without_limit(), config.cores.len() as u64)
 }
 
-fn judge_locked_memory(limit: io::Result<u64>, cores: u64) -> Finding {
+fn judge_locked_memory(limit: io::Result<u64>, is_lifted: bool, cores: u64) -> Finding {
     const NAME: &str = "locked memory";
     match limit {
+        Ok(bytes) if is_lifted && bytes < LOCKED_BYTES_MIN => Finding::fault(
+            NAME,
+            format!(
+                "limited to {}; the limit must say at least {}, even though this process may go beyond it",
+                show_size(bytes),
+                show_size(LOCKED_BYTES_MIN)
+            ),
+            RAISE_LOCKED,
+        ),
+        _ if is_lifted => Finding::ok(NAME, "unlimited"),
         Err(error) => Finding::warn(NAME, format!("limit cannot be read: {error}"), RAISE_LOCKED),
         Ok(libc::RLIM_INFINITY) => Finding::ok(NAME, "unlimited"),
         Ok(bytes) if bytes < LOCKED_BYTES_PER_CORE_MIN * cores => Finding::fault(
@@ -205,11 +212,14 @@ mod tests {
 
     #[test]
     fn locked_memory_is_judged_per_core() {
-        let level = |bytes, cores| judge_locked_memory(Ok(bytes), cores).level;
+        let level = |bytes, cores| judge_locked_memory(Ok(bytes), false, cores).level;
         assert_eq!(level(64 << 10, 1), Level::Fault);
         assert_eq!(level(8 << 20, 2), Level::Warn);
         assert_eq!(level(8 << 20, 64), Level::Fault);
         assert_eq!(level(96 << 20, 2), Level::Ok);
+        let lifted = |bytes| judge_locked_memory(Ok(bytes), true, 64).level;
+        assert_eq!(lifted(64 << 10), Level::Fault, "no executor is made");
+        assert_eq!(lifted(512 << 10), Level::Ok);
         assert_eq!(level(libc::RLIM_INFINITY, 64), Level::Ok);
     }
 
