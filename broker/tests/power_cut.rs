@@ -37,6 +37,8 @@ const TOPIC: &str = "events";
 const PARTITIONS: i32 = 4;
 /// No start, read or stop takes longer, where nothing was cut.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The longest that a stop may take, as `shutdown.deadline` has it.
+const STOP: Duration = Duration::from_secs(30);
 /// How long answers that are under way when the power goes may take to arrive.
 const AFTERGLOW: Duration = Duration::from_millis(50);
 
@@ -94,6 +96,47 @@ fn nothing_acknowledged_is_lost_with_the_power() {
         kept > cuts || cuts < CUTS_JUDGED_MIN,
         "hardly anything was acknowledged"
     );
+}
+
+/// Nothing can be written any more, so nothing is gained by trying for as long as a stop may take.
+#[test]
+#[ignore = "mounts a file system, which takes root"]
+fn a_broker_whose_disk_has_gone_stops_without_delay() {
+    let folder = process::folder();
+    let disk = VolatileDisk::mount(folder.path());
+    let mut broker = start(disk.path()).expect("a new folder");
+    let mut admin = Admin::connect(&[&broker.address], client()).expect("a broker to ask");
+    let topic = NewTopic::new(TOPIC).partitions(PARTITIONS);
+    admin.create_topic(&topic).expect("a topic");
+    let config = ProducerConfig {
+        client: ClientConfig {
+            call_timeout: Duration::from_secs(1),
+            ..ClientConfig::default()
+        },
+        ..ProducerConfig::default()
+    };
+    let producer = Producer::connect(&[&broker.address], config).expect("a producer");
+    let send_everywhere = || -> Vec<_> {
+        (0..PARTITIONS)
+            .map(|partition| {
+                let partition = tackboard_client::PartitionIndex(partition);
+                let record = ProducerRecord::new(b"event").partition(partition);
+                producer.send_tracked(TOPIC, record)
+            })
+            .collect()
+    };
+    for delivery in send_everywhere() {
+        let acknowledged = delivery.expect("taken").wait_timeout(PATIENCE);
+        acknowledged.expect("in time").expect("with power");
+    }
+    disk.power_off();
+    drop(send_everywhere());
+    let begun = Instant::now();
+    broker.signal(libc::SIGTERM);
+    let status = broker.child.wait().expect("ends");
+    did_not_crash(status);
+    assert!(!status.success(), "not everything was written");
+    assert!(begun.elapsed() < STOP / 4, "{:?}", begun.elapsed());
 }
 
 /// Starts the broker, checks what is there, loads it until the power goes, and turns the power on again.

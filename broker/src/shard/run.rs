@@ -486,14 +486,14 @@ async fn drain(
     for connection in &connections {
         connection.stop_reading();
     }
-    if shard.state.borrow().aborted {
-        // Logic takes no more input: nobody will be answered.
-        connections.iter().for_each(|connection| connection.close());
-        return false;
-    }
+    // Logic that has given up takes no more input: nobody will be answered, and nothing is written.
+    let aborted = || shard.state.borrow().aborted;
     let patience = deadline.saturating_duration_since(Instant::now()) / FLUSH_SHARE_DIVISOR;
     let answered_by = Instant::now() + patience;
-    until(answered_by, || shard.connection_count.get() == 0).await;
+    until(answered_by, || {
+        aborted() || shard.connection_count.get() == 0
+    })
+    .await;
     for connection in &connections {
         connection.close();
     }
@@ -501,13 +501,16 @@ async fn drain(
     // Other cores may still ask for what only this one can answer.
     drained_cores.fetch_add(1, Ordering::AcqRel);
     until(answered_by, || {
-        drained_cores.load(Ordering::Acquire) >= core_count
+        aborted() || drained_cores.load(Ordering::Acquire) >= core_count
     })
     .await;
 
     shard.enter(|state| state.step(Input::Shutdown, &[]));
-    let drained = until(deadline, || shard.state.borrow().drained).await;
-    if !drained {
+    let ended = until(deadline, || aborted() || shard.state.borrow().drained).await;
+    if aborted() {
+        return false;
+    }
+    if !ended {
         tracing::error!("the time for shutting down ran out before everything was written");
         return false;
     }
