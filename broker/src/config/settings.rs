@@ -341,7 +341,7 @@ const TOPICS: &[Setting] = &[
         "num.partitions",
         Kind::Integer {
             min: 1,
-            max: 100_000,
+            max: 10_000,
             words: &[],
         },
         "1",
@@ -510,6 +510,13 @@ pub fn nearest(key: &str) -> Option<&'static Setting> {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn a_topic_may_have_as_many_partitions_by_default_as_when_it_is_asked_for() {
+        let kind = &find("num.partitions").expect("a setting").kind;
+        let most = i64::from(tackboard_logic::metadata::PARTITIONS_MAX);
+        assert!(matches!(kind, Kind::Integer { max, .. } if *max == most));
+    }
 
     #[test]
     fn keys_are_unique_and_no_key_is_the_table_of_another() {

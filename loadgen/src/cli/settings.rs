@@ -218,7 +218,7 @@ static LOAD: &[Setting] = &[
         "duration",
         "TIME",
         "10 s, or all of the input",
-        "How long events are sent, after the warm-up",
+        "How long events are sent; a warm-up comes before it",
         "a time from 100 ms to 30 days with its unit, e.g. 10s, 500ms, 5min",
         |plan, text| {
             plan.duration = Some(
@@ -313,7 +313,7 @@ static CLIENTS: &[Setting] = &[
     verify_too(setting(
         "producers",
         "COUNT",
-        "one per load core; one for an input without keys",
+        "one per load core; one where an input has no keys",
         "How many producers",
         "a whole number from 1 to 65,536",
         |plan, text| {
