@@ -234,7 +234,7 @@ fn shut_down(handle: Handle, why: Stop, stopped: &flume::Receiver<Stop>) -> Exit
         (true, true) => ExitCode::FAILURE,
         (false, _) => {
             eprintln!(
-                "error  not everything was written and synced in {took_ms} ms\n       the next start recovers as after a crash; nothing acknowledged is lost"
+                "error  not everything was written and synced in {took_ms} ms\n       the next start recovers as after a crash; what was acknowledged under fsync is safe"
             );
             ExitCode::FAILURE
         }

@@ -391,7 +391,7 @@ fn a_stop_on_a_full_disk_says_what_it_leaves_and_loses_nothing_acknowledged() {
     for part in [
         "the disk is full",
         "none of them acknowledged",
-        "nothing acknowledged is lost",
+        "what was acknowledged under fsync is safe",
     ] {
         assert!(said.contains(part), "{part} is missing in {said}");
     }
