@@ -99,6 +99,23 @@ pub struct TopicSummary {
     pub partitions: Vec<PartitionSummary>,
 }
 
+impl TopicSummary {
+    /// Whether fewer replicas are in sync than a count of acks asks for: how many are, in the partition with the fewest. A
+    /// producer would wait for more of them until it gives up.
+    pub fn too_few_replicas(&self, acks: Option<Acks>) -> Option<usize> {
+        let Some(Acks::Count(acks)) = acks else {
+            return None;
+        };
+        let in_sync = self
+            .partitions
+            .iter()
+            .map(|partition| partition.in_sync_replicas.len());
+        in_sync
+            .min()
+            .filter(|fewest| i64::from(acks) > *fewest as i64)
+    }
+}
+
 /// One partition as metadata has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionSummary {

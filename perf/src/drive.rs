@@ -1,8 +1,9 @@
 //! Drives servers with requests that were encoded once: one blocking thread a connection in closed loop, two in open
 //! loop. What it costs itself is measured by the reference that only answers.
 //!
-//! Every server answers the requests of one connection in order, so the k-th answer belongs to the k-th request, and
-//! nothing has to be remembered between them.
+//! All requests of one connection go to one log, and every server acknowledges those in the order in which it appended
+//! them; a refusal, which may overtake, ends the run. So the k-th answer belongs to the k-th request, and nothing has to
+//! be remembered between them.
 
 use std::{
     io::{Read, Write},

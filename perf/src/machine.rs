@@ -134,13 +134,23 @@ pub fn resident_bytes_max(pid: u32) -> Option<u64> {
 /// # Errors
 /// When this process may not use that CPU.
 pub fn pin(cpu: usize) -> io::Result<()> {
+    confine(&[cpu])
+}
+
+/// Keeps the calling thread, and what it starts, to `cpus`. Allocates nothing: it runs between fork and exec, too.
+///
+/// # Errors
+/// When this process may use none of them.
+pub fn confine(cpus: &[usize]) -> io::Result<()> {
     // SAFETY: the set is plain data, and the call reads no more than its size.
-    let pinned = unsafe {
+    let confined = unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
+        for cpu in cpus {
+            libc::CPU_SET(*cpu, &mut set);
+        }
         libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
     };
-    match pinned {
+    match confined {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }

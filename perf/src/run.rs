@@ -59,9 +59,9 @@ pub struct RunArguments {
 /// Not counted, at the start of each run of a server.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// Bytes of each log that is read hot: all logs together fit the tail cache of a default configuration many times.
+/// Bytes of each log that is read hot: all logs together fit the tail cache that a run's broker has many times.
 const HOT_LOG_BYTES: u64 = 8 << 20;
-/// Bytes of each log that is read cold: together more than any cache of a default configuration keeps of them.
+/// Bytes of each log that is read cold: together several times what that tail cache keeps.
 const COLD_LOG_BYTES: u64 = 512 << 20;
 
 /// Share of requests that a driver may send late before the table says so.

@@ -45,9 +45,7 @@ pub(super) fn run(arguments: &ProduceArguments) -> Result<(), Failure> {
         producer: &producer,
         progress: &progress,
         interrupt: &interrupt,
-        lines: 0,
-        bytes: 0,
-        keyed: 0,
+        sent: Sent::default(),
     };
     let input = interrupt
         .input(file)
@@ -139,17 +137,15 @@ fn connect(
     }
 }
 
-/// A producer would wait for replicas to come into sync until it gives up; a person wants to know now.
+/// A producer would wait for replicas to come into sync until it gives up; a person wants to know now. A topic that does
+/// not exist is reported by the producer.
 fn check_replicas(arguments: &ProduceArguments, acks: i16) -> Result<(), Failure> {
     let topic = arguments.topic.as_str();
     let mut admin = Admin::connect(&arguments.client.broker, client_config())?;
     let cluster = admin.describe_cluster(Some(&[topic]))?;
-    let partitions = cluster.topics.iter().flat_map(|topic| &topic.partitions);
-    let fewest = partitions
-        .map(|partition| partition.in_sync_replicas.len())
-        .min();
-    match fewest {
-        Some(fewest) if i64::from(acks) > fewest as i64 => Err(Failure::refused(
+    let mut topics = cluster.topics.iter();
+    match topics.find_map(|topic| topic.too_few_replicas(Some(Acks::Count(acks)))) {
+        Some(fewest) => Err(Failure::refused(
             ErrorCode::NotEnoughReplicas,
             format!(
                 "topic {topic} has {}, {acks} acknowledgements were asked for (NOT_ENOUGH_REPLICAS)\n\
@@ -157,8 +153,7 @@ fn check_replicas(arguments: &ProduceArguments, acks: i16) -> Result<(), Failure
                 counted(fewest as u64, "in-sync replica")
             ),
         )),
-        // A topic that does not exist is reported by the producer.
-        _ => Ok(()),
+        None => Ok(()),
     }
 }
 
@@ -185,23 +180,14 @@ struct Sender<'a> {
     producer: &'a Producer,
     progress: &'a ProgressBar,
     interrupt: &'a Interrupt,
-    lines: u64,
-    bytes: u64,
-    keyed: u64,
+    sent: Sent,
 }
 
 impl Sender<'_> {
     /// Sends line after line until the end, a signal or the first fault. What was sent counts in all cases.
     fn send_all(mut self, mut input: impl BufRead) -> (Sent, Result<(), Failure>) {
         let result = self.send_lines(&mut input);
-        (
-            Sent {
-                events: self.lines,
-                bytes: self.bytes,
-                keyed: self.keyed,
-            },
-            result,
-        )
+        (self.sent, result)
     }
 
     fn send_lines(&mut self, input: &mut dyn BufRead) -> Result<(), Failure> {
@@ -211,7 +197,7 @@ impl Sender<'_> {
         };
         let mut line = Vec::new();
         loop {
-            let number = self.lines + 1;
+            let number = self.sent.events + 1;
             let read = read_line(input, &mut line, LINE_BYTES_MAX).map_err(|error| {
                 Failure::failed(format!("line {number} cannot be read: {error}"))
             })?;
@@ -237,9 +223,9 @@ impl Sender<'_> {
                     let text = Failure::from(error).to_string();
                     Failure::failed(format!("line {number}: {text}"))
                 })?;
-            self.lines = number;
-            self.keyed += u64::from(event.key.is_some());
-            self.bytes += line.len() as u64;
+            self.sent.events = number;
+            self.sent.keyed += u64::from(event.key.is_some());
+            self.sent.bytes += line.len() as u64;
             if number.is_multiple_of(LINES_PER_TICK) {
                 self.progress.set_position(number);
             }

@@ -84,25 +84,19 @@ impl<'a> Topics<'a> {
         Ok(topic)
     }
 
-    /// Refuses a count of acks that the topic's replicas can't give. A producer would wait for more replicas until it
-    /// gives up.
+    /// Refuses a count of acks that the topic's replicas can't give.
     pub fn check_acks(&mut self, topic: &Topic, acks: Option<Acks>) -> Result<()> {
-        let Some(Acks::Count(acks)) = acks else {
+        let Some(Acks::Count(count)) = acks else {
             return Ok(());
         };
-        let described = self.call(true, |admin| {
-            let cluster = admin.describe_cluster(Some(&[&topic.name]))?;
-            let partitions = cluster.topics.iter().flat_map(|topic| &topic.partitions);
-            Ok(partitions
-                .map(|partition| partition.in_sync_replicas.len())
-                .min())
-        })?;
-        match described {
-            Some(fewest) if acks as usize > fewest => bail!(
-                "--acks {acks}: topic {} has {fewest} in-sync replicas; lower --acks, or add replicas",
+        let cluster = self.call(true, |admin| admin.describe_cluster(Some(&[&topic.name])))?;
+        let mut topics = cluster.topics.iter();
+        match topics.find_map(|topic| topic.too_few_replicas(acks)) {
+            Some(fewest) => bail!(
+                "--acks {count}: topic {} has {fewest} in-sync replicas; lower --acks, or add replicas",
                 topic.name
             ),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 

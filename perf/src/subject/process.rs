@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use crate::machine::kill_descendants;
+use crate::machine::{confine, kill_descendants};
 
 /// How long a server may take to come up.
 const START_WAIT_MAX: Duration = Duration::from_secs(60);
@@ -192,21 +192,6 @@ fn unblock_signals() {
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
-    }
-}
-
-fn confine(cpus: &[usize]) -> std::io::Result<()> {
-    // SAFETY: the set is plain data, and the call reads no more than its size.
-    let confined = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        for cpu in cpus {
-            libc::CPU_SET(*cpu, &mut set);
-        }
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
-    };
-    match confined {
-        0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()),
     }
 }
 
