@@ -24,6 +24,7 @@ fn main() -> ExitCode {
 
 fn run_broker(arguments: &ServeArguments) -> ExitCode {
     tackboard_runtime::die_of_any_panic();
+    tackboard_runtime::keep_freed_memory();
     // No thread exists yet: parsing arguments starts none.
     let served = Signals::block()
         .map_err(|error| Failure::failed(format!("signals cannot be blocked: {error}")))

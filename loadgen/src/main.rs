@@ -18,6 +18,7 @@ use machine::interrupt::Interrupt;
 
 fn main() {
     tackboard_runtime::die_of_any_panic();
+    tackboard_runtime::keep_freed_memory();
     std::process::exit(run());
 }
 

@@ -17,6 +17,7 @@
 pub mod cpus;
 pub mod executor;
 pub mod inbox;
+mod memory;
 pub mod net;
 pub mod notify;
 mod panics;
@@ -25,6 +26,7 @@ pub mod watchdog;
 pub use cpus::allowed_cpus;
 pub use executor::{Core, CoreHandle, CoreSettings, spawn};
 pub use inbox::{InboxReceiver, InboxSender, inbox};
+pub use memory::keep_freed_memory;
 pub use notify::Notify;
 pub use panics::die_of_any_panic;
 pub use watchdog::{Observer, Progress, Watchdog};
