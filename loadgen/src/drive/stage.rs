@@ -16,6 +16,7 @@ use super::topic::Topics;
 use crate::cli::plan::Mode;
 use crate::machine::interrupt::Interrupt;
 use crate::measure::clock::monotonic_ns;
+use crate::measure::steal::CpuTicks;
 use crate::measure::timeline::{Interval, Timeline};
 use crate::report::progress::{Glimpse, Progress};
 use crate::report::results::{Cost, Flow, ScheduleReport, StageResult};
@@ -109,6 +110,7 @@ impl<'a> Bench<'a> {
             return Err(refusal);
         }
         let stats_before = self.broker.stats();
+        let ticks_before = CpuTicks::read();
         let order = Arc::new(spec.order(brokers, &topic, self.cores.count())?);
         if spec.plan.mode == Mode::Consume && spec.plan.duration.is_none() {
             let _ = order.control.ends.set(topics.ends(&topic)?);
@@ -122,6 +124,9 @@ impl<'a> Bench<'a> {
                 syncs: after.syncs - before.syncs,
                 load_cpu_seconds: collected.cpu_seconds,
             });
+        result.stolen_share = ticks_before
+            .zip(CpuTicks::read())
+            .and_then(|(before, after)| after.stolen_share_since(before));
         if self.interrupt.raised() && order.control.stop_reading.load(Ordering::Relaxed) {
             // What was not read because nobody waited for it is not lost.
             result.verdict = None;
@@ -389,6 +394,7 @@ fn result(
             .checks
             .then(|| verdict(order, &collected.producers, &collected.consumers)),
         cost: None,
+        stolen_share: None,
         reconnects: collected.reconnects(),
         cut_short: cut_short(spec, order, collected),
         notes: notes(order, collected),

@@ -173,6 +173,7 @@ fn stage_object(stage: &StageResult) -> Value {
         });
         object.insert("cost".into(), cost);
     }
+    object.insert("stolen_cpu_share".into(), stage.stolen_share.into());
     object.insert("reconnects".into(), stage.reconnects.into());
     object.insert("cut_short".into(), stage.cut_short.clone().into());
     object.insert("notes".into(), stage.notes.clone().into());

@@ -37,6 +37,7 @@ fn stage(title: &str) -> StageResult {
             ..Verdict::default()
         }),
         cost: None,
+        stolen_share: Some(0.0125),
         reconnects: 2,
         cut_short: None,
         notes: Vec::new(),
@@ -91,6 +92,7 @@ fn the_object_has_the_promised_fields() {
     let stages = object["stages"].as_array().unwrap();
     let loops: Vec<_> = stages.iter().map(|stage| &stage["loop"]).collect();
     assert_eq!(loops, ["closed", "closed", "open"]);
+    assert_eq!(stages[0]["stolen_cpu_share"], 0.0125);
     assert_eq!(stages[0]["reconnects"], 2);
     assert_eq!(object["reconnects"], 6);
 }

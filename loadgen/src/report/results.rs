@@ -90,6 +90,8 @@ pub struct StageResult {
     pub verdict: Option<Verdict>,
     /// What it cost, with an embedded broker.
     pub cost: Option<Cost>,
+    /// Share of the CPU time of this machine, 0 to 1, that its host took meanwhile; none where the system doesn't tell.
+    pub stolen_share: Option<f64>,
     /// Connections that were lost and made again.
     pub reconnects: u64,
     /// What ended it early.

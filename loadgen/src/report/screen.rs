@@ -6,6 +6,7 @@ use super::bars;
 use super::number::{byte_rate, bytes, grouped, milliseconds, rate};
 use super::results::{Cost, Flow, RunResult, ScheduleReport, Setting, StageResult};
 use crate::measure::latency::{Latency, PERCENTILES};
+use crate::measure::steal::STOLEN_SHARE_NOTED;
 use crate::verdict::faults::NAMED_MAX;
 use crate::verdict::judge::Verdict;
 
@@ -80,6 +81,9 @@ impl Screen {
                 "reconnects",
                 &format!("{count}, after connections were lost"),
             );
+        }
+        if let Some(share) = stage.stolen_share {
+            self.row("taken by the host", &stolen(share));
         }
         for note in &stage.notes {
             self.row("note", note);
@@ -216,6 +220,18 @@ fn kept(schedule: &ScheduleReport) -> String {
     }
 }
 
+/// What share of the CPU time the host took, and from where on that explains what the figures show.
+fn stolen(share: f64) -> String {
+    let mut text = format!("{:.2} % of this machine's CPU time", share * 100.0);
+    if share > STOLEN_SHARE_NOTED {
+        text.push_str(&format!(
+            ", more than {} %: stalls of 5 to 10 ms may be the host's",
+            STOLEN_SHARE_NOTED * 100.0
+        ));
+    }
+    text
+}
+
 fn percentiles(latency: &Latency) -> String {
     let values = PERCENTILES
         .iter()
@@ -255,4 +271,22 @@ fn cost(costs: &[Cost], result: &RunResult) -> Option<String> {
             .collect::<Vec<_>>()
             .join(" · "),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_takes_much_is_named_as_a_cause() {
+        assert_eq!(stolen(0.0), "0.00 % of this machine's CPU time");
+        assert_eq!(
+            stolen(STOLEN_SHARE_NOTED),
+            "0.50 % of this machine's CPU time"
+        );
+        assert_eq!(
+            stolen(0.0123),
+            "1.23 % of this machine's CPU time, more than 0.5 %: stalls of 5 to 10 ms may be the host's"
+        );
+    }
 }
