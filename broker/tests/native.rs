@@ -4,6 +4,7 @@ mod support;
 
 use std::{
     io::Write as _,
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -11,6 +12,7 @@ use std::{
 };
 
 use support::{Raw, batch, broker, fetched, folder, produced};
+use tackboard_broker::embedded::Handle;
 use tackboard_logic::request::{
     calls::{FETCH_CALLS_MAX, FETCH_CALLS_PER_CONNECTION_MAX, FETCH_CALLS_RESERVED},
     entries::EntryRoom,
@@ -276,6 +278,82 @@ fn the_parts_of_a_fetch_together_keep_within_one_frame() {
     let expected = vec![(0, value)];
     assert_eq!(fetched(&answer), [Ok(expected.clone()), Ok(vec![])]);
     assert_eq!(client.fetch("t", 1, 0), Ok(expected));
+    assert!(handle.shutdown());
+}
+
+/// The first partition of `topic` whose core is not the one that `address` belongs to.
+fn partition_elsewhere(handle: &Handle, topic: &str, address: SocketAddr) -> i32 {
+    let mut client = Raw::connect(address);
+    let before = lent(handle);
+    let other = |partition: &i32| {
+        client.fetch(topic, *partition, 0).expect("no error");
+        lent(handle) > before
+    };
+    (0..2).find(other).expect("two partitions on two cores")
+}
+
+fn lent(handle: &Handle) -> u64 {
+    let metrics = support::metrics(handle);
+    let total = |name: &str| -> u64 {
+        let lines = metrics.lines().filter(|line| line.starts_with(name));
+        lines
+            .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
+            .sum()
+    };
+    assert_eq!(total("tackboard_cross_core_bytes_copied_total"), 0);
+    total("tackboard_cross_core_bytes_lent_total")
+}
+
+#[test]
+fn batches_of_another_core_are_sent_from_where_they_lie() {
+    let data = folder();
+    let values: Vec<Vec<u8>> = (0..24).map(|value| vec![value; 300_000]).collect();
+    let expected: Vec<_> = (0..).zip(values.iter().cloned()).collect();
+    let handle = broker(data.path(), "[0, 1]", &[]);
+    let address = handle.core_addresses()[0];
+    let mut client = Raw::connect(address);
+    client.create_topic("t", 2);
+    for partition in 0..2 {
+        for value in &values {
+            client
+                .produce("t", partition, &batch(1, &[value]))
+                .expect("appended");
+        }
+    }
+    drop(client);
+    let read_all = |handle: &Handle, partition| {
+        let mut client = Raw::connect(handle.core_addresses()[0]);
+        let mut got = Vec::new();
+        while got.len() < values.len() {
+            got.extend(
+                client
+                    .fetch("t", partition, got.len() as i64)
+                    .expect("no error"),
+            );
+        }
+        got
+    };
+    let partition = partition_elsewhere(&handle, "t", address);
+    // From the tail cache.
+    assert!(read_all(&handle, partition) == expected);
+    // Clients that go, or never read, while they are being sent another core's bytes.
+    let greedy: Vec<_> = (0..8)
+        .map(|index| {
+            let mut client = Raw::connect(address);
+            for _ in 0..4 {
+                client.send_fetch(0, &[("t", partition, 0)]);
+            }
+            (index % 2 == 0).then_some(client)
+        })
+        .collect();
+    assert!(read_all(&handle, partition) == expected);
+    assert!(handle.shutdown(), "bytes that nobody takes come back");
+    drop(greedy);
+    // From the disk.
+    let handle = broker(data.path(), "[0, 1]", &[]);
+    let before = lent(&handle);
+    assert!(read_all(&handle, partition) == expected);
+    assert!(lent(&handle) >= before + 24 * 300_000);
     assert!(handle.shutdown());
 }
 

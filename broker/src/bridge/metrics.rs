@@ -241,9 +241,12 @@ core_metrics! {
     cross_core_messages: Counter,
         "Messages sent from this core to another one.",
         "Near `requests`: clients ignore the core ports; native clients connect to the owning core.";
-    cross_core_bytes_copied: Counter,
-        "Bytes of fetched batches copied because the consumer's connection was on another core.",
+    cross_core_bytes_lent: Counter,
+        "Bytes of fetched batches that another core sent, because the consumer's connection was there.",
         "As `cross_core_messages`: let consumers connect to the owning core.";
+    cross_core_bytes_copied: Counter,
+        "Of fetched batches for a connection on another core, bytes that were copied because that core held too many unsent.",
+        "Above 0: very many consumers take their answers slowly; let them connect to the owning core.";
     memory_append_bytes: Gauge,
         "Memory held by append buffers.",
         "At its share of `memory.total` producers are slowed: the disk does not keep up, or the budget is small.";

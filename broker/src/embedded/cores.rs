@@ -95,7 +95,7 @@ fn seeds(
     let parts = (with.cores.into_iter())
         .zip(with.control_receivers)
         .zip(peer_receivers);
-    let seed = |(index, (((own, _), from_control), from_peers))| {
+    let seed = |(index, (((own, _), from_control), from_peers)): (usize, _)| {
         let core = CoreId(index as u16);
         let peers = (peer_senders.iter().enumerate())
             .map(|(peer, sender)| (peer != index).then(|| sender.clone()))
@@ -115,6 +115,7 @@ fn seeds(
             own,
             from_control,
             from_peers,
+            own_inbox: peer_senders[index].clone(),
             peers,
             control: with.to_control.clone(),
             ready: ready.clone(),

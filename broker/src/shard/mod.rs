@@ -19,6 +19,7 @@ pub mod control;
 mod effects;
 mod house;
 mod launch;
+pub mod loan;
 mod open;
 mod peers;
 pub mod request;

@@ -1,12 +1,14 @@
 //! Between cores: what this one asks of the others, and what it does for them.
 //!
-//! A request's part for another core leaves as [`Work`] with everything owned, and its outcome comes back the same way;
-//! nothing is shared. The asker keeps a [`CallTarget`], the other core a [`Pending`] request whose origin is the asker.
+//! A request's part for another core leaves as [`Work`] with everything owned, and its outcome comes back the same way,
+//! but for batches that were fetched: those are lent ([`super::loan`]). The asker keeps a [`CallTarget`], the other core a [`Pending`] request whose origin is the asker.
 //!
 //! Not here: how many calls there may be (`tackboard_logic::request::calls`), and what a request does on the core that
 //! owns its logs ([`super::work`]).
 
-use bytes::{Bytes, BytesMut};
+use std::rc::Rc;
+
+use bytes::Bytes;
 use tackboard_logic::{
     request::{
         by_core::{ByCore, CorePart},
@@ -20,9 +22,10 @@ use tackboard_logic::{
 use tackboard_schema::{CoreId, CorrelationId, ErrorCode, Offset, TimestampMs, TopicPartition};
 
 use super::{
+    loan,
     request::{
-        Body, CallTarget, Entry, Failure, Fetched, Levels, Origin, Part, PeerMessage, Piece, Work,
-        WorkOutcome,
+        Body, CallTarget, Entry, Failure, Fetched, FetchedThere, Levels, Origin, Part, PeerMessage,
+        Work, WorkOutcome,
     },
     slab::Key,
     state::State,
@@ -124,7 +127,10 @@ impl State {
                     outcomes: all(entries, failure),
                 }
             }
-            Work::Fetch { .. } => WorkOutcome::Fetch(all(entries, failure)),
+            Work::Fetch { .. } => WorkOutcome::Fetch {
+                outcomes: all(entries, failure),
+                loan: None,
+            },
             Work::ListOffsets(_) => WorkOutcome::ListOffsets(all(entries, failure)),
             Work::Describe(_) => WorkOutcome::Describe(all(entries, failure)),
         }
@@ -136,6 +142,7 @@ impl State {
             PeerMessage::Call { from, call, work } => self.work_for(from, call, work),
             PeerMessage::Hurry { from, call } => self.hurry_for(from, call),
             PeerMessage::Done { call, outcome } => self.call_done(call, outcome),
+            PeerMessage::GivenBack { loan } => self.loans.given_back(loan),
         }
     }
 
@@ -149,17 +156,14 @@ impl State {
         else {
             return;
         };
-        let is_fetch = matches!(outcome, WorkOutcome::Fetch(_));
+        let is_fetch = matches!(outcome, WorkOutcome::Fetch { .. });
         self.call_credit.answered(is_fetch);
-        if let WorkOutcome::Fetch(fetched) = &outcome {
+        if let WorkOutcome::Fetch { outcomes, loan } = &outcome {
             if let Some(connection) = self.connection_of(request) {
                 connection.fetch_call_answered();
             }
-            let lengths = fetched
-                .iter()
-                .flatten()
-                .map(|(_, _, bytes)| bytes.len() as u64);
-            let (bytes, is_error) = (lengths.sum(), fetched.iter().any(Result::is_err));
+            let bytes = loan.as_ref().map_or(0, |loan| loan.byte_length() as u64);
+            let is_error = outcomes.iter().any(Result::is_err);
             self.part_answered(request, Part::There(core, call), bytes, is_error);
         }
         self.merge(request, &entries, outcome);
@@ -189,10 +193,15 @@ impl State {
                 respond.note(answered.is_due());
                 fill(entries, indexes, outcomes);
             }
-            (Body::Fetch { entries, .. }, WorkOutcome::Fetch(outcomes)) => {
-                let outcomes = outcomes
-                    .into_iter()
-                    .map(|outcome| outcome.map(fetched_elsewhere));
+            (Body::Fetch { entries, .. }, WorkOutcome::Fetch { outcomes, loan }) => {
+                let loan = loan.map(Rc::new);
+                let fetched = |there: FetchedThere| Fetched {
+                    high_watermark: there.high_watermark,
+                    log_start_offset: there.log_start_offset,
+                    pieces: (loan.as_ref())
+                        .map_or_else(Vec::new, |loan| loan::pieces(loan, there.pieces)),
+                };
+                let outcomes = outcomes.into_iter().map(|outcome| outcome.map(fetched));
                 fill(entries, indexes, outcomes);
             }
             (Body::ListOffsets { entries }, WorkOutcome::ListOffsets(outcomes)) => {
@@ -206,6 +215,48 @@ impl State {
     }
 
     // ---- what it does for others ------------------------------------------------------------------------------------
+
+    /// A completed part's outcomes in a form that can leave this core for `asker`.
+    pub(super) fn outcome_for(&mut self, asker: CoreId, body: Body) -> WorkOutcome {
+        match body {
+            Body::Produce { respond, entries } => WorkOutcome::Produce {
+                respond,
+                outcomes: all_taken(entries),
+            },
+            Body::Fetch { entries, .. } => self.lend(asker, entries),
+            Body::ListOffsets { entries } => WorkOutcome::ListOffsets(all_taken(entries)),
+            Body::Describe { entries } => WorkOutcome::Describe(all_taken(entries)),
+        }
+    }
+
+    /// Lends what was fetched for `asker`.
+    fn lend(&mut self, asker: CoreId, entries: Vec<Entry<Fetched>>) -> WorkOutcome {
+        let mut all = Vec::new();
+        let mut lent = |fetched: Fetched| {
+            let from = all.len();
+            all.extend(fetched.pieces);
+            FetchedThere {
+                high_watermark: fetched.high_watermark,
+                log_start_offset: fetched.log_start_offset,
+                pieces: from..all.len(),
+            }
+        };
+        let outcomes = all_taken(entries)
+            .into_iter()
+            .map(|outcome| outcome.map(&mut lent));
+        let outcomes = outcomes.collect();
+        let loan = (!all.is_empty()).then(|| self.loans.lend(asker, all));
+        if let Some(loan) = &loan {
+            let metrics = self.metrics();
+            let counter = if loan.is_copy() {
+                &metrics.cross_core_bytes_copied
+            } else {
+                &metrics.cross_core_bytes_lent
+            };
+            counter.add(loan.byte_length() as u64);
+        }
+        WorkOutcome::Fetch { outcomes, loan }
+    }
 
     /// Does another core's part of a request.
     fn work_for(&mut self, from: CoreId, call: Key, work: Work) {
@@ -353,61 +404,10 @@ fn fill<T>(
     }
 }
 
-fn fetched_elsewhere(
-    (high_watermark, log_start_offset, bytes): (Offset, Offset, Bytes),
-) -> Fetched {
-    let mut pieces = Vec::new();
-    if !bytes.is_empty() {
-        pieces.push(Piece::Owned(bytes));
-    }
-    Fetched {
-        high_watermark,
-        log_start_offset,
-        pieces,
-    }
-}
-
-fn taken<T>(outcome: Option<Result<T, Failure>>) -> Result<T, Failure> {
-    outcome.unwrap_or_else(|| Err(Failure::plain(ErrorCode::UnknownServerError)))
-}
-
-/// A completed request's outcomes with everything owned, so that they can leave the core.
-pub(super) fn into_outcome(body: Body) -> WorkOutcome {
-    match body {
-        Body::Produce { respond, entries } => WorkOutcome::Produce {
-            respond,
-            outcomes: entries
-                .into_iter()
-                .map(|entry| taken(entry.outcome))
-                .collect(),
-        },
-        Body::Fetch { entries, .. } => {
-            let copied = entries.into_iter().map(|entry| {
-                taken(entry.outcome).map(|fetched| {
-                    let mut bytes = BytesMut::with_capacity(fetched.byte_length());
-                    for piece in &fetched.pieces {
-                        bytes.extend_from_slice(piece.bytes());
-                    }
-                    (
-                        fetched.high_watermark,
-                        fetched.log_start_offset,
-                        bytes.freeze(),
-                    )
-                })
-            });
-            WorkOutcome::Fetch(copied.collect())
-        }
-        Body::ListOffsets { entries } => WorkOutcome::ListOffsets(
-            entries
-                .into_iter()
-                .map(|entry| taken(entry.outcome))
-                .collect(),
-        ),
-        Body::Describe { entries } => WorkOutcome::Describe(
-            entries
-                .into_iter()
-                .map(|entry| taken(entry.outcome))
-                .collect(),
-        ),
-    }
+fn all_taken<T>(entries: Vec<Entry<T>>) -> Vec<Result<T, Failure>> {
+    let unknown = || Err(Failure::plain(ErrorCode::UnknownServerError));
+    let outcomes = entries.into_iter().map(|entry| entry.outcome);
+    outcomes
+        .map(|outcome| outcome.unwrap_or_else(unknown))
+        .collect()
 }

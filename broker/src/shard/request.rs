@@ -24,7 +24,7 @@ use tackboard_schema::{
     CoreId, CorrelationId, ErrorCode, Offset, PartitionIndex, TimestampMs, TopicPartition,
 };
 
-use super::slab::Key;
+use super::{loan::Loan, slab::Key};
 use crate::native::connection::Connection;
 
 /// Where the answer goes.
@@ -91,8 +91,10 @@ pub enum Piece {
     Chunk(Rc<DmaBuffer>, Range<usize>),
     /// Part of what was read from a segment, with its share of the budget for reads of history.
     Read(ReadResult, StaticPermit),
-    /// Came from another core, or is the short rest behind a cut buffer.
+    /// The short rest behind a cut buffer.
     Owned(Bytes),
+    /// A piece of what another core lent, by its index.
+    Lent(Rc<Loan>, usize),
 }
 
 impl Piece {
@@ -102,6 +104,7 @@ impl Piece {
             Piece::Chunk(buffer, range) => &buffer.as_bytes()[range.clone()],
             Piece::Read(bytes, _) => bytes,
             Piece::Owned(bytes) => bytes,
+            Piece::Lent(loan, index) => loan.piece(*index),
         }
     }
 }
@@ -285,12 +288,28 @@ pub enum WorkOutcome {
         /// One an entry.
         outcomes: Vec<Result<Appended, Failure>>,
     },
-    /// Of `Work::Fetch`: high watermark, log start offset, batches.
-    Fetch(Vec<Result<(Offset, Offset, Bytes), Failure>>),
+    /// Of `Work::Fetch`.
+    Fetch {
+        /// One an entry.
+        outcomes: Vec<Result<FetchedThere, Failure>>,
+        /// The batches of all of them.
+        loan: Option<Loan>,
+    },
     /// Of `Work::ListOffsets`.
     ListOffsets(Vec<Result<ListedOffset, Failure>>),
     /// Of `Work::Describe`.
     Describe(Vec<Result<LogDescription, Failure>>),
+}
+
+/// What one entry of a fetch yields on the core that was asked.
+#[derive(Debug)]
+pub struct FetchedThere {
+    /// As in [`Fetched`].
+    pub high_watermark: Offset,
+    /// As in [`Fetched`].
+    pub log_start_offset: Offset,
+    /// Which pieces of the loan are its batches.
+    pub pieces: Range<usize>,
 }
 
 /// From core to core.
@@ -318,5 +337,10 @@ pub enum PeerMessage {
         call: Key,
         /// What came of it.
         outcome: WorkOutcome,
+    },
+    /// A loan of yours is not needed any more.
+    GivenBack {
+        /// Your name for it.
+        loan: Key,
     },
 }

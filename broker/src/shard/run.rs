@@ -34,6 +34,7 @@ use super::{
     Queues, Reads, Shard,
     house::keep_house,
     launch::{LedgerWrite, READS_IN_FLIGHT_MAX},
+    loan::Loans,
     request::PeerMessage,
     slab::Slab,
     state::State,
@@ -48,7 +49,8 @@ use crate::{
     native::session,
 };
 
-/// Messages an inbox between two cores holds: every call that credit allows, its hurry and its answer.
+/// Messages an inbox between two cores holds: every call that credit allows, its hurry and its answer, and the return of
+/// every loan.
 pub const PEER_INBOX_MAX: usize = 4 * CALLS_MAX;
 /// Messages of other cores that are taken in one turn.
 pub const MESSAGES_PER_TURN_MAX: usize = 256;
@@ -56,6 +58,9 @@ pub const MESSAGES_PER_TURN_MAX: usize = 256;
 pub const TICK: Duration = Duration::from_millis(10);
 /// A client that takes nothing for so long, or whose machine has gone, loses its connection.
 pub const PEER_SILENT_MAX: Duration = Duration::from_secs(60);
+/// How long a core waits at its end for buffers that other cores were sending. Their connections are shut by then, so
+/// only a core that stands still takes longer.
+pub const LOANS_BACK_MAX: Duration = Duration::from_secs(10);
 /// The time for shutting down, divided by this, is kept for writing and syncing after the last connection.
 pub const FLUSH_SHARE_DIVISOR: u32 = 2;
 
@@ -89,6 +94,8 @@ pub struct Seed {
     pub from_control: InboxReceiver<ToCore>,
     /// From the other cores.
     pub from_peers: InboxReceiver<PeerMessage>,
+    /// To this core, for what it lends.
+    pub own_inbox: InboxSender<PeerMessage>,
     /// To the other cores; none at its own place.
     pub peers: Vec<Option<InboxSender<PeerMessage>>>,
     /// To the control thread.
@@ -297,6 +304,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         entry_room: EntryRoom::new(memory.sockets),
         peer_fetches: Default::default(),
         peers: seed.peers.clone(),
+        loans: Loans::new(seed.peers.len(), seed.own_inbox.clone()),
         launches: Vec::new(),
         follow_ups: Vec::new(),
         heads: HeadBuilder::new(),
@@ -351,7 +359,17 @@ impl Serving {
             task.cancel().await;
         }
         let deadline = self.stop.deadline.get().unwrap_or_else(Instant::now);
-        drain(&self.shard, deadline, &self.drained_cores, self.core_count).await
+        let clean = drain(&self.shard, deadline, &self.drained_cores, self.core_count).await;
+        // Every core has shut its connections by now, and what they were sending comes back.
+        let all_back = until(Instant::now() + LOANS_BACK_MAX, || {
+            self.shard.state.borrow().loans.is_empty()
+        });
+        // Freeing what another core may read is worse than ending the process.
+        assert!(
+            all_back.await,
+            "another core holds on to buffers of this one"
+        );
+        clean
     }
 }
 

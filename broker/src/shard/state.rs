@@ -21,10 +21,8 @@ use tackboard_schema::{CoreId, CorrelationId, ErrorCode, TimestampMs, native::He
 
 use super::{
     launch::Launch,
-    peers::into_outcome,
-    request::{
-        Body, CallTarget, Entry, Failure, Origin, PeerMessage, Pending, TicketTarget, WorkOutcome,
-    },
+    loan::Loans,
+    request::{Body, CallTarget, Entry, Failure, Origin, PeerMessage, Pending, TicketTarget},
     slab::{Key, Slab},
     topics::Topics,
 };
@@ -76,6 +74,8 @@ pub struct State {
     /// Fetches done for other cores: who asked, its call, our request.
     pub(super) peer_fetches: ahash::AHashMap<(CoreId, Key), Key>,
     pub(super) peers: Vec<Option<InboxSender<PeerMessage>>>,
+    /// Batches that other cores are sending.
+    pub(super) loans: Loans,
     pub(super) launches: Vec<Launch>,
     pub(super) follow_ups: Vec<Input>,
     /// Builds the heads of all answers of this core.
@@ -246,14 +246,7 @@ impl State {
             }
             Origin::Core { core, call } => {
                 self.peer_fetches.remove(&(core, call));
-                let outcome = into_outcome(pending.body);
-                if let WorkOutcome::Fetch(fetched) = &outcome {
-                    let copied = fetched
-                        .iter()
-                        .flatten()
-                        .map(|(_, _, bytes)| bytes.len() as u64);
-                    self.metrics().cross_core_bytes_copied.add(copied.sum());
-                }
+                let outcome = self.outcome_for(core, pending.body);
                 self.tell(core, PeerMessage::Done { call, outcome });
             }
         }

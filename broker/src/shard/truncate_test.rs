@@ -87,7 +87,7 @@ fn run_core<Fut>(
     folder.begin_run().expect("the superblock is written");
     let (own, address) = net::reserve(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
     let (_to_core, from_control) = inbox(8);
-    let (_peer, from_peers) = inbox(8);
+    let (own_inbox, from_peers) = inbox(8);
     let (control, _from_core) = flume::bounded(64);
     let (ready, _reports) = std::sync::mpsc::channel();
     let (go, wait_for_go) = flume::bounded(1);
@@ -113,6 +113,7 @@ fn run_core<Fut>(
         own,
         from_control,
         from_peers,
+        own_inbox,
         peers: vec![None],
         control,
         ready,

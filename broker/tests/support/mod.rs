@@ -57,6 +57,17 @@ pub fn broker(data: &Path, cores: &str, more: &[&str]) -> Handle {
     start(config).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// What the broker says at `/metrics`.
+pub fn metrics(handle: &Handle) -> String {
+    let address = handle.http_address().expect("its door is open");
+    let mut stream = TcpStream::connect(address).expect("listens");
+    let request = "GET /metrics HTTP/1.1\r\nHost: tackboard\r\nConnection: close\r\n\r\n";
+    stream.write_all(request.as_bytes()).expect("is read");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("answers");
+    answer
+}
+
 /// A connection that speaks bare frames.
 pub struct Raw {
     stream: TcpStream,
