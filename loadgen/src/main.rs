@@ -1,10 +1,12 @@
 //! The load generator: drives a broker, measures it, and checks every event that comes back.
 //!
 //! Start reading at [`cli`] (arguments to a plan) and [`command`] (what is done), then [`workload`] (what is sent),
-//! [`drive`] (who sends and reads it), [`verdict`] (what must come back), [`measure`] and [`report`] (what is shown).
+//! [`drive`] (who sends and reads it), [`verdict`] (what must come back), [`measure`] and [`report`] (what is shown), [`compare`] (what two
+//! sets of results say).
 
 mod cli;
 mod command;
+mod compare;
 mod drive;
 mod machine;
 mod measure;
@@ -49,6 +51,7 @@ fn run() -> i32 {
         Action::Canonical(canonical) => command::canonical::run(&canonical, &session),
         Action::Run(plan) => command::run::run(*plan, &session),
         Action::Verify(plan) => command::verify::run(*plan, &session),
+        Action::Compare(sides) => command::compare::run(&sides, &session),
     };
     command::exit_code(&session, &ending)
 }

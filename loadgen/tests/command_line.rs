@@ -109,6 +109,66 @@ fn three_stages_hold_and_leave_nothing() {
 }
 
 #[test]
+fn results_are_compared_as_they_were_saved() {
+    let _alone = alone();
+    let parent = parent();
+    let out = parent.path().join("before");
+    let output = loadgen(
+        parent.path(),
+        &["run", "--count", "5000", "--rate", "5k", "--json"],
+    )
+    .arg("--out")
+    .arg(&out)
+    .output()
+    .unwrap();
+    let object = json(&output);
+    let printed = parent.path().join("printed.json");
+    std::fs::write(&printed, &output.stdout).unwrap();
+    let mut slower = object.clone();
+    let stage = &mut slower["stages"][0];
+    let rate = stage["produce"]["events_per_second"].as_f64().unwrap();
+    stage["produce"]["events_per_second"] = (rate * 0.9).into();
+    stage["plan"]["linger"] = "1 s".into();
+    // Whether this machine kept the schedule is not what is tried.
+    stage["schedule"]["kept_schedule"] = true.into();
+    let slower_path = parent.path().join("slower.json");
+    std::fs::write(&slower_path, slower.to_string()).unwrap();
+
+    let compare = |a: &Path, b: &Path, more: &[&str]| {
+        let mut command = Command::new(LOADGEN);
+        command.arg("compare").arg(a).arg(b).args(more);
+        command.output().unwrap()
+    };
+    // The folder that it was saved in and what it printed are the same result.
+    let same = compare(&out, &printed, &["--json"]);
+    assert_eq!(same.status.code(), Some(0), "{:#}", json(&same));
+    assert_eq!(json(&same)["verdict"], "same");
+    assert_eq!(json(&same)["comparable"], true, "{:#}", json(&same));
+
+    stage_kept(&printed, object);
+    let worse = compare(&printed, &slower_path, &[]);
+    let text = String::from_utf8_lossy(&worse.stdout);
+    assert_eq!(worse.status.code(), Some(1), "{text}");
+    assert!(text.contains("B is worse beyond 5 %"), "{text}");
+    assert!(
+        text.contains("open loop: linger: A 0.0005 s, B 1 s"),
+        "{text}"
+    );
+    let lenient = compare(&printed, &slower_path, &["--threshold", "20%"]);
+    assert_eq!(lenient.status.code(), Some(0));
+
+    let unusable = compare(&printed, &parent.path().join("none.json"), &[]);
+    assert_eq!(unusable.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&unusable.stderr).contains("none.json"));
+}
+
+/// Writes the result as of a run that kept its schedule.
+fn stage_kept(path: &Path, mut object: Value) {
+    object["stages"][0]["schedule"]["kept_schedule"] = true.into();
+    std::fs::write(path, object.to_string()).unwrap();
+}
+
+#[test]
 fn text_ends_with_the_verdict() {
     let _alone = alone();
     let parent = parent();

@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use super::fault::SettingFaults;
 use super::plan::Plan;
 use super::{quantity, scenario, settings};
+use crate::compare::comparison::THRESHOLD_DEFAULT;
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +21,19 @@ pub enum Action {
     Run(Box<Plan>),
     /// Numbered events against a broker that may come and go.
     Verify(Box<Plan>),
+    /// Two sets of results against each other.
+    Compare(Sides),
+}
+
+/// What is compared.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sides {
+    /// Files and folders of the side that the other is compared with.
+    pub a: Vec<PathBuf>,
+    /// Files and folders of the side that is judged.
+    pub b: Vec<PathBuf>,
+    /// The difference of two medians that counts, as a share.
+    pub threshold: f64,
 }
 
 /// The few things that a run without arguments can be told.
@@ -75,6 +89,10 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments,
             }
             (Action::Verify(Box::new(plan)), matches.get_flag("json"))
         }
+        Some(("compare", matches)) => {
+            let sides = sides(matches, &mut faults);
+            (Action::Compare(sides), matches.get_flag("json"))
+        }
         Some((other, _)) => unreachable!("clap knows no subcommand {other}"),
     };
     faults
@@ -114,6 +132,36 @@ fn command() -> Command {
                 .about("Write numbered events while the broker may be killed, then read everything back and name every fault")
                 .arg(json_argument()),
         )
+        .subcommand(
+            Command::new("compare")
+                .about("Two sets of results: both sides' figures, their ratios, and whether B is worse than A")
+                .long_about(
+                    "Two sets of results: both sides' figures, their ratios, and whether B is worse than A.\n\n\
+                     A side is one result or several: files that --json printed, `run.json` of a run that was saved, a folder \
+                     of either, or any of these with commas between them. With five runs or more a side a difference can be told \
+                     from noise; alternate the runs of the two sides.",
+                )
+                .after_help(
+                    "Exit codes: 0 B is not worse; 1 B is worse than A beyond the threshold and what noise explains, or does not \
+                     verify; 2 usage, or what can't be read as a result.",
+                )
+                .arg(side_argument("A", "The results to compare with"))
+                .arg(side_argument("B", "The results that are judged"))
+                .arg(
+                    Arg::new("threshold")
+                        .long("threshold")
+                        .value_name("PERCENT")
+                        .help("The difference of two medians that counts [default: 5%]"),
+                )
+                .arg(json_argument()),
+        )
+}
+
+fn side_argument(name: &'static str, help: &'static str) -> Arg {
+    Arg::new(name)
+        .required(true)
+        .value_delimiter(',')
+        .help(help)
 }
 
 fn json_argument() -> Arg {
@@ -199,6 +247,29 @@ fn plan(matches: &ArgMatches, verify: bool, faults: &mut SettingFaults) -> Plan 
         }
     }
     plan
+}
+
+fn sides(matches: &ArgMatches, faults: &mut SettingFaults) -> Sides {
+    let side = |name: &str| {
+        let paths = matches.get_many::<String>(name).unwrap_or_default();
+        paths.map(PathBuf::from).collect()
+    };
+    let mut threshold = THRESHOLD_DEFAULT;
+    if let Some(text) = matches.get_one::<String>("threshold") {
+        match quantity::percent(text).filter(|share| (0.0..=10.0).contains(share)) {
+            Some(share) => threshold = share,
+            None => faults.add(
+                "--threshold",
+                text,
+                "a share in percent up to 1000%, e.g. 5%",
+            ),
+        }
+    }
+    Sides {
+        a: side("A"),
+        b: side("B"),
+        threshold,
+    }
 }
 
 fn canonical(matches: &ArgMatches, faults: &mut SettingFaults) -> Canonical {
@@ -339,6 +410,20 @@ mod tests {
             let text = faults(line);
             assert!(text.contains(expected), "{line}: {text}");
         }
+    }
+
+    #[test]
+    fn sides_are_lists_and_the_threshold_has_its_unit() {
+        let Action::Compare(sides) = read("compare a1,a2 b --threshold 2.5%").unwrap().action
+        else {
+            panic!("no comparison")
+        };
+        assert_eq!(
+            (sides.a.len(), sides.b.len(), sides.threshold),
+            (2, 1, 0.025)
+        );
+        assert!(faults("compare a b --threshold 5").contains("--threshold = \"5\""));
+        assert!(matches!(read("compare a"), Err(Refusal::Clap(error)) if error.exit_code() == 2));
     }
 
     #[test]

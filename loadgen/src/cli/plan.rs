@@ -147,6 +147,63 @@ impl Plan {
         self.duration.or((!bounded).then_some(DURATION_DEFAULT))
     }
 
+    /// What shapes the figures of a run, by the names of the settings: runs that differ in it measured different things.
+    pub fn shape(&self) -> Vec<(&'static str, String)> {
+        let or = |value: Option<String>, otherwise: &str| value.unwrap_or(otherwise.to_owned());
+        let seconds = |time: Duration| format!("{} s", time.as_secs_f64());
+        let (rate, arrival) = match self.pace {
+            Pace::AsFast => ("max".to_owned(), "as it is taken".to_owned()),
+            Pace::Constant(rate) => (rate.to_string(), "constant".to_owned()),
+            Pace::Poisson(rate) => (rate.to_string(), "poisson".to_owned()),
+            Pace::Timestamps(factor) => {
+                ("the input's".to_owned(), format!("{factor} times as fast"))
+            }
+        };
+        let mode = match self.mode {
+            Mode::Both => "both",
+            Mode::Produce => "produce",
+            Mode::Consume => "consume",
+        };
+        let acks = self.acks.map(|acks| match acks {
+            Acks::All => "all".to_owned(),
+            Acks::Count(count) => count.to_string(),
+        });
+        let durability = self
+            .durability
+            .map(|durability| format!("{durability:?}").to_lowercase());
+        let input = self.input.as_ref().map(|path| path.display().to_string());
+        let cpus =
+            |cpus: &Option<Vec<usize>>| or(cpus.as_ref().map(|cpus| format!("{cpus:?}")), "all");
+        let clients = |count: Option<u32>| or(count.map(|count| count.to_string()), "by cores");
+        vec![
+            ("mode", mode.to_owned()),
+            ("partitions", self.partitions.to_string()),
+            ("rate", rate),
+            ("arrival", arrival),
+            ("duration", or(self.send_time().map(seconds), "all of it")),
+            (
+                "count",
+                or(self.count.map(|count| count.to_string()), "any"),
+            ),
+            ("warmup", seconds(self.warmup)),
+            ("event-size", self.event_size.to_string()),
+            ("keys", self.keys.to_string()),
+            ("input", or(input, "none")),
+            ("key-field", or(self.key_field.clone(), "none")),
+            ("producers", clients(self.producers)),
+            ("consumers", clients(self.consumers)),
+            ("batch-size", self.batch_bytes.to_string()),
+            ("linger", seconds(self.linger)),
+            ("in-flight", self.in_flight.to_string()),
+            ("buffer", self.buffer_bytes.to_string()),
+            ("acks", or(acks, "topic")),
+            ("durability", or(durability, "topic")),
+            ("compression", self.compression.name().to_owned()),
+            ("cores", cpus(&self.cores)),
+            ("broker-cores", cpus(&self.broker_cores)),
+        ]
+    }
+
     /// Finds settings that contradict each other.
     pub fn check(&self, faults: &mut SettingFaults) {
         self.check_input(faults);
@@ -246,6 +303,22 @@ impl Plan {
                 "producers",
                 "too many",
                 format!("at most {PRODUCER_COUNT_MAX}"),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings;
+    use super::*;
+
+    #[test]
+    fn what_shapes_a_run_is_named_as_its_settings_are() {
+        for (name, value) in Plan::default().shape() {
+            assert!(
+                settings::find(name).is_some() && !value.is_empty(),
+                "{name}"
             );
         }
     }

@@ -61,9 +61,24 @@ pub fn duration(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
+/// Reads a share that is written in percent: `5%`, `0.5 %`. A bare number is refused: whether it is meant in percent would
+/// be a guess.
+pub fn percent(text: &str) -> Option<f64> {
+    Some(number(text.trim().strip_suffix('%')?)? / 100.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shares() {
+        assert_eq!(percent("5%"), Some(0.05));
+        assert_eq!(percent("12.5 %"), Some(0.125));
+        for bad in ["5", "%", "", "-5%", "five%"] {
+            assert_eq!(percent(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn numbers() {

@@ -1,6 +1,7 @@
-//! The three things that the load generator does, each from its settings to an exit code.
+//! The things that the load generator does, each from its settings to an exit code.
 
 pub mod canonical;
+pub mod compare;
 pub mod run;
 pub mod verify;
 

@@ -384,6 +384,7 @@ fn result(
     StageResult {
         title: spec.title.clone(),
         settings: spec.settings(topic, cores),
+        plan: spec.plan.shape(),
         produced,
         read,
         produce_latency: collected.latencies.produce.clone(),

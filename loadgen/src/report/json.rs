@@ -142,6 +142,11 @@ fn stage_object(stage: &StageResult) -> Value {
     let mut object = Map::new();
     object.insert("title".into(), stage.title.clone().into());
     object.insert("settings".into(), stage.settings.clone().into());
+    let plan = stage
+        .plan
+        .iter()
+        .map(|(name, value)| (*name, value.clone()));
+    object.insert("plan".into(), plan.collect());
     if stage.produced.is_some() {
         let kind = match stage.is_closed_loop() {
             true => "closed",

@@ -25,6 +25,7 @@ fn stage(title: &str) -> StageResult {
     StageResult {
         title: title.into(),
         settings: vec!["100 B".into()],
+        plan: vec![("event-size", "100 B".into())],
         produced: Some(flow),
         read: Some(flow),
         produce_latency: latency.clone(),
@@ -92,6 +93,7 @@ fn the_object_has_the_promised_fields() {
     let stages = object["stages"].as_array().unwrap();
     let loops: Vec<_> = stages.iter().map(|stage| &stage["loop"]).collect();
     assert_eq!(loops, ["closed", "closed", "open"]);
+    assert_eq!(stages[0]["plan"]["event-size"], "100 B");
     assert_eq!(stages[0]["stolen_cpu_share"], 0.0125);
     assert_eq!(stages[0]["reconnects"], 2);
     assert_eq!(object["reconnects"], 6);

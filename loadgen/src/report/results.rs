@@ -74,6 +74,8 @@ pub struct StageResult {
     pub title: String,
     /// Its settings, in the order in which they are worth reading.
     pub settings: Vec<String>,
+    /// The settings that shape its figures, by name.
+    pub plan: Vec<(&'static str, String)>,
     /// What was acknowledged.
     pub produced: Option<Flow>,
     /// What was read.
