@@ -23,6 +23,9 @@ use crate::config::host::file_system_space;
 use crate::config::quantity::{approximate_size, separated};
 use crate::config::{self, Config, LogFormat, Logging};
 use crate::control::{ControlEvent, RecoverySummary};
+use crate::disk::FAULTS_VARIABLE;
+#[cfg(feature = "inject-faults")]
+use crate::disk::inject;
 use crate::embedded::{self, Handle};
 use crate::shard::run::Recovered;
 use crate::signals::Signals;
@@ -52,6 +55,7 @@ enum Stop {
 pub fn run(arguments: &ServeArguments, signals: Signals) -> Result<ExitCode, Failure> {
     let started_at = Instant::now();
     let config = config::load(&arguments.sources())?;
+    arm_faults()?;
     let warnings = check_machine(&config)?;
     log_to_stderr(&config.logging);
     if let Err(error) = check::raise_open_files() {
@@ -104,6 +108,22 @@ pub fn run(arguments: &ServeArguments, signals: Signals) -> Result<ExitCode, Fai
         .recv()
         .expect("the watcher or the signals hold the sender");
     Ok(shut_down(handle, why, &stopped))
+}
+
+/// The storage faults that a test asks for. A build without them refuses: a test that met none would prove nothing, and
+/// elsewhere nobody wants them.
+fn arm_faults() -> Result<(), Failure> {
+    let Some(rules) = std::env::var_os(FAULTS_VARIABLE) else {
+        return Ok(());
+    };
+    #[cfg(feature = "inject-faults")]
+    let armed = inject::arm(&rules.to_string_lossy());
+    #[cfg(not(feature = "inject-faults"))]
+    let armed: Result<(), _> = Err(format!(
+        "{} asks for storage faults, and this build makes none; unset it",
+        rules.display()
+    ));
+    armed.map_err(|what| Failure::Usage(format!("{FAULTS_VARIABLE}: {what}")))
 }
 
 /// Refuses a machine that cannot run the broker before anything is started; returns what is worth a warning.

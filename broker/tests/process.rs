@@ -598,3 +598,19 @@ fn too_little_locked_memory_ends_the_start_with_code_2_and_the_remedy() {
     let stderr = refused_start(limit_locked_memory);
     assert!(stderr.contains("LimitMEMLOCK=infinity"), "{stderr}");
 }
+
+#[cfg(not(feature = "inject-faults"))]
+#[test]
+fn a_build_for_users_makes_no_storage_faults_and_refuses_to_be_asked() {
+    let data = folder();
+    let mut command = serve(&data.path().join("data"), &[]);
+    let asked = command.env("TACKBOARD_INJECT_FAULTS", "write *.log eio");
+    let output = asked.output().expect("runs");
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("this build makes none"), "{stderr}");
+    assert!(!data.path().join("data").exists());
+    let binary = std::fs::read(command.get_program()).expect("the binary");
+    let told = b"a storage fault on purpose";
+    assert!(!binary.windows(told.len()).any(|bytes| bytes == told));
+}

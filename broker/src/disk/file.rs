@@ -17,6 +17,8 @@ use glommio::{
 };
 use tackboard_logic::shard::interface::StorageFault;
 
+#[cfg(feature = "inject-faults")]
+use super::inject::{self, Effect, Operation};
 use super::{BLOCK, fault};
 
 /// How the files of a data folder are opened.
@@ -77,13 +79,7 @@ impl DataFile {
         let mut done = 0;
         let mut rest = bytes;
         loop {
-            let position = at + done as u64;
-            let got = match self {
-                DataFile::Direct(file) => file.write_rc_at(rest.clone(), position).await,
-                // The kernel reads the bytes while this task waits, so they are its own copy.
-                DataFile::Buffered(file) => file.write_at(rest.as_bytes().to_vec(), position).await,
-            };
-            let got = got.map_err(|error| fault(&error))?;
+            let got = self.write_once(rest.clone(), at + done as u64).await?;
             let begun = done;
             done += got;
             if done == wanted {
@@ -102,11 +98,32 @@ impl DataFile {
         }
     }
 
+    /// One call of the kernel; how many bytes it took.
+    async fn write_once(&self, bytes: Rc<DmaBuffer>, at: u64) -> Result<usize, StorageFault> {
+        #[cfg(feature = "inject-faults")]
+        let (bytes, taken) = self.shortened(bytes).await?;
+        let got = match self {
+            DataFile::Direct(file) => file.write_rc_at(bytes, at).await,
+            // The kernel reads the bytes while this task waits, so they are its own copy.
+            DataFile::Buffered(file) => file.write_at(bytes.as_bytes().to_vec(), at).await,
+        };
+        let got = got.map_err(|error| fault(&error))?;
+        #[cfg(feature = "inject-faults")]
+        if self.is_synced_by_writing() {
+            inject::suffer(self.injected(Operation::Sync, 0)).await?;
+        }
+        #[cfg(feature = "inject-faults")]
+        let got = taken.unwrap_or(got);
+        Ok(got)
+    }
+
     /// Reads `length` bytes at any position; fewer at the end of the file.
     ///
     /// # Errors
     /// What the kernel said.
     pub async fn read(&self, at: u64, length: usize) -> Result<ReadResult, StorageFault> {
+        #[cfg(feature = "inject-faults")]
+        inject::suffer(self.injected(Operation::Read, 0)).await?;
         match self {
             DataFile::Direct(file) => {
                 let from = at / BLOCK * BLOCK;
@@ -129,6 +146,8 @@ impl DataFile {
     /// # Errors
     /// What the kernel said.
     pub async fn sync(&self) -> Result<(), StorageFault> {
+        #[cfg(feature = "inject-faults")]
+        inject::suffer(self.injected(Operation::Sync, 0)).await?;
         either!(self, fdatasync())
     }
 
@@ -169,5 +188,43 @@ impl DataFile {
             };
             glommio::executor().spawn_blocking(dropped).await;
         }
+    }
+}
+
+#[cfg(feature = "inject-faults")]
+impl DataFile {
+    fn injected(&self, operation: Operation, length: usize) -> Option<Effect> {
+        let path = match self {
+            DataFile::Direct(file) => file.path(),
+            DataFile::Buffered(file) => file.path(),
+        };
+        inject::due(operation, &path?, length)
+    }
+
+    /// What goes to the kernel, and when a rule cuts the write short how many bytes of it are said to be taken: within a
+    /// block, or none, it still writes whole blocks.
+    async fn shortened(
+        &self,
+        bytes: Rc<DmaBuffer>,
+    ) -> Result<(Rc<DmaBuffer>, Option<usize>), StorageFault> {
+        let met = self.injected(Operation::Write, bytes.len());
+        let Some(taken) = inject::suffer(met).await? else {
+            return Ok((bytes, None));
+        };
+        let block = BLOCK as usize;
+        let mut first = allocate_dma_buffer(taken.next_multiple_of(block).max(block));
+        let length = first.len();
+        (first.as_bytes_mut()).copy_from_slice(&bytes.as_bytes()[..length]);
+        Ok((Rc::new(first), Some(taken)))
+    }
+
+    fn is_synced_by_writing(&self) -> bool {
+        let descriptor = match self {
+            DataFile::Direct(file) => file.as_raw_fd(),
+            DataFile::Buffered(file) => file.as_raw_fd(),
+        };
+        // SAFETY: a system call about a descriptor that is open as long as `self`.
+        let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
+        flags & libc::O_DSYNC != 0
     }
 }

@@ -10,6 +10,8 @@
 
 pub mod chunks;
 pub mod file;
+#[cfg(feature = "inject-faults")]
+pub mod inject;
 pub mod ledger;
 pub mod paths;
 pub mod recover;
@@ -20,6 +22,9 @@ use tackboard_logic::shard::interface::StorageFault;
 
 /// Size and alignment of every write and of every direct read, bytes.
 pub const BLOCK: u64 = 4096;
+
+/// The variable by which tests ask for storage faults. A build that can't make them refuses to start while it is set.
+pub const FAULTS_VARIABLE: &str = "TACKBOARD_INJECT_FAULTS";
 
 /// What the kernel said, in logic's terms.
 pub fn fault<T>(error: &GlommioError<T>) -> StorageFault {
