@@ -110,6 +110,11 @@ impl Raw {
 
     /// Sends a request without waiting for its answer.
     pub fn send(&mut self, api: ApiKey, head: &[u8], body: &[u8]) -> u64 {
+        self.try_send(api, head, body).expect("the broker reads")
+    }
+
+    /// The same to a broker that may have gone.
+    pub fn try_send(&mut self, api: ApiKey, head: &[u8], body: &[u8]) -> std::io::Result<u64> {
         let id = self.next_id;
         self.next_id += 1;
         let mut bytes = Vec::new();
@@ -123,8 +128,8 @@ impl Raw {
         );
         bytes.extend_from_slice(body);
         bytes.extend_from_slice(frame::padding(body.len()));
-        self.stream.write_all(&bytes).expect("the broker reads");
-        id
+        self.stream.write_all(&bytes)?;
+        Ok(id)
     }
 
     /// The next answer, whichever it is; `None` when the broker hung up.
@@ -217,6 +222,16 @@ impl Raw {
         self.send_produce_with(None, topic, partition, batch)
     }
 
+    /// Sends a produce request to a broker that may have gone.
+    pub fn try_send_produce(
+        &mut self,
+        topic: &str,
+        partition: i32,
+        batch: &[u8],
+    ) -> std::io::Result<u64> {
+        self.try_send_produce_with(None, topic, partition, batch)
+    }
+
     /// Sends a produce request that asks for these acks.
     pub fn send_produce_with(
         &mut self,
@@ -225,6 +240,17 @@ impl Raw {
         partition: i32,
         batch: &[u8],
     ) -> u64 {
+        let sent = self.try_send_produce_with(acks, topic, partition, batch);
+        sent.expect("the broker reads")
+    }
+
+    fn try_send_produce_with(
+        &mut self,
+        acks: Option<Acks>,
+        topic: &str,
+        partition: i32,
+        batch: &[u8],
+    ) -> std::io::Result<u64> {
         let mut heads = std::mem::take(&mut self.heads);
         let request = ProduceRequestHead {
             acks,
@@ -236,7 +262,7 @@ impl Raw {
             partition: PartitionIndex(partition),
             byte_length: batch.len() as u32,
         };
-        let id = self.send(
+        let id = self.try_send(
             ApiKey::Produce,
             heads.produce_request(&request, &[entry]),
             batch,

@@ -1,0 +1,491 @@
+//! The real binary on a disk that fails: EIO on writes, syncs and reads, short writes, slow and stuck ones.
+//!
+//! The faults are made in the broker's own disk driver, in builds with the feature `inject-faults`
+//! (`broker/src/disk/inject.rs` has the rules):
+//!
+//! ```text
+//! cargo test -p tackboard-broker --features inject-faults --test faults
+//! ```
+//!
+//! Each test ends with a broker that has no faults on the same folder: everything acknowledged is there.
+
+#[path = "support/process.rs"]
+#[allow(dead_code, reason = "each of the binaries that share it uses a part")]
+mod process;
+#[path = "support/mod.rs"]
+mod wire;
+
+use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
+
+use process::{Broker, folder, serve};
+use tackboard_schema::ErrorCode;
+use wire::{Answer, Raw, batch, produced};
+
+const TOPIC: &str = "t";
+/// More than so many are never needed until a rule is met.
+const ROUNDS_MAX: usize = 200;
+
+/// A broker with faults, and what it must keep.
+struct Faulty {
+    data: PathBuf,
+    log: PathBuf,
+    settings: Vec<&'static str>,
+    broker: Broker,
+    wire: Raw,
+    sent: u64,
+    acknowledged: BTreeMap<(i32, i64), Vec<u8>>,
+}
+
+impl Faulty {
+    /// A topic made without faults, then a broker that meets those of `rules`.
+    fn start(place: &Path, partitions: i32, rules: &str, settings: &[&'static str]) -> Faulty {
+        let data = place.join("data");
+        let mut sets = Vec::new();
+        for setting in settings {
+            sets.extend(["--set", *setting]);
+        }
+        let mut broker = Broker::spawn(serve(&data, &sets));
+        let mut wire = connect(&broker);
+        assert_eq!(wire.create_topic(TOPIC, partitions), 0);
+        broker.signal(libc::SIGTERM);
+        assert!(broker.child.wait().expect("ends").success());
+        let log = place.join("stderr");
+        let broker = spawn(&data, &sets, Some(rules), &log);
+        Faulty {
+            wire: connect(&broker),
+            data,
+            log,
+            settings: sets,
+            broker,
+            sent: 0,
+            acknowledged: BTreeMap::new(),
+        }
+    }
+
+    /// An event of `length` bytes that no other is equal to.
+    fn event(&mut self, length: usize) -> Vec<u8> {
+        self.sent += 1;
+        let mut event = format!("event {} ", self.sent).into_bytes();
+        event.resize(length, b'.');
+        event
+    }
+
+    /// Appends one event and notes it if it is acknowledged.
+    fn produce(&mut self, partition: i32, length: usize) -> Result<(), (ErrorCode, String)> {
+        let event = self.event(length);
+        let id = (self.wire).send_produce(TOPIC, partition, &batch(1, &[&event]));
+        let Some(answer) = self.wire.receive() else {
+            panic!("the broker hung up: {}", self.said());
+        };
+        assert_eq!(answer.id, id);
+        self.note(&answer, partition, event)
+    }
+
+    /// The same with a broker that may be gone; `None` when it is.
+    fn try_produce(&mut self, partition: i32) -> Option<Result<(), (ErrorCode, String)>> {
+        let event = self.event(1000);
+        let bytes = batch(1, &[&event]);
+        (self.wire)
+            .try_send_produce(TOPIC, partition, &bytes)
+            .ok()?;
+        let answer = self.wire.receive()?;
+        Some(self.note(&answer, partition, event))
+    }
+
+    fn note(
+        &mut self,
+        answer: &Answer,
+        partition: i32,
+        event: Vec<u8>,
+    ) -> Result<(), (ErrorCode, String)> {
+        let offset = produced(answer).map_err(|(code, message)| (named(code), message))?;
+        self.acknowledged.insert((partition, offset), event);
+        Ok(())
+    }
+
+    /// Sends `each` events to every partition at once; how many of each partition were refused.
+    fn produce_everywhere(&mut self, partitions: i32, each: usize) -> BTreeMap<i32, usize> {
+        let mut sent = BTreeMap::new();
+        for partition in (0..partitions).flat_map(|partition| std::iter::repeat_n(partition, each))
+        {
+            let event = self.event(300);
+            let id = (self.wire).send_produce(TOPIC, partition, &batch(1, &[&event]));
+            sent.insert(id, (partition, event));
+        }
+        let mut refused = BTreeMap::new();
+        while !sent.is_empty() {
+            let answer = self.wire.receive().expect("an answer");
+            let (partition, event) = sent.remove(&answer.id).expect("answered once");
+            if let Err((code, message)) = self.note(&answer, partition, event) {
+                assert_eq!(code, ErrorCode::KafkaStorageError, "{message}");
+                *refused.entry(partition).or_default() += 1;
+            }
+        }
+        refused
+    }
+
+    fn must_produce(&mut self, partition: i32, length: usize) {
+        let produced = self.produce(partition, length);
+        produced.unwrap_or_else(|refusal| panic!("partition {partition}: {refusal:?}"));
+    }
+
+    /// Appends to all partitions in turn until one refuses, which must be this one.
+    fn produce_until_refused(&mut self, partitions: i32, refusing: i32) -> (ErrorCode, String) {
+        for _ in 0..ROUNDS_MAX {
+            for partition in 0..partitions {
+                if let Err(refusal) = self.produce(partition, 1000) {
+                    assert_eq!(partition, refusing, "{refusal:?}");
+                    return refusal;
+                }
+            }
+        }
+        panic!("the fault was never met");
+    }
+
+    /// How many faults were made.
+    fn faults_made(&self) -> usize {
+        self.said().matches("a storage fault on purpose").count()
+    }
+
+    /// No file met a fault twice: what failed was not tried again.
+    fn nothing_was_repeated(&self) {
+        let said = self.said();
+        let faults = (said.lines()).filter(|line| line.contains("a storage fault on purpose"));
+        let mut files: Vec<&str> = faults
+            .filter_map(|line| line.split("path=").nth(1))
+            .collect();
+        files.sort_unstable();
+        let twice = files.windows(2).find(|pair| pair[0] == pair[1]);
+        assert!(!files.is_empty() && twice.is_none(), "{said}");
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(&self.log).expect("its log")
+    }
+
+    /// Whatever was acknowledged is served by the broker as it runs now.
+    fn holds(&mut self) {
+        for ((partition, offset), event) in &self.acknowledged {
+            let found = self.wire.fetch(TOPIC, *partition, *offset);
+            let found = found.unwrap_or_else(|code| {
+                panic!("partition {partition} offset {offset} is refused with {code}")
+            });
+            let first = found.first().expect("it was acknowledged");
+            assert_eq!(
+                (first.0, &first.1),
+                (*offset, event),
+                "partition {partition}"
+            );
+        }
+    }
+
+    /// Kills the broker, starts it without faults and looks for everything; every partition takes events again.
+    fn stays_whole_after_a_kill(mut self, partitions: i32) {
+        self.broker.signal(libc::SIGKILL);
+        self.broker.child.wait().expect("ends");
+        self.stays_whole_without_faults(partitions);
+    }
+
+    fn stays_whole_without_faults(mut self, partitions: i32) {
+        assert!(!self.acknowledged.is_empty());
+        self.broker = spawn(&self.data, &self.settings, None, &self.log);
+        self.wire = connect(&self.broker);
+        self.holds();
+        for partition in 0..partitions {
+            self.must_produce(partition, 1000);
+        }
+        self.holds();
+    }
+
+    /// Waits until the broker has ended by itself.
+    fn ended(&mut self) -> ExitStatus {
+        self.broker.child.wait().expect("ends")
+    }
+}
+
+fn spawn(data: &Path, sets: &[&str], rules: Option<&str>, log: &Path) -> Broker {
+    let mut command = serve(data, sets);
+    if let Some(rules) = rules {
+        command.env("TACKBOARD_INJECT_FAULTS", rules);
+    }
+    let stderr = std::fs::File::create(log).expect("a file");
+    Broker::spawn_logging(command, stderr.into())
+}
+
+fn named(code: i16) -> ErrorCode {
+    ErrorCode::from_code(code).expect("a code of ours")
+}
+
+fn connect(broker: &Broker) -> Raw {
+    Raw::connect(broker.address.parse().expect("an address"))
+}
+
+/// Of three partitions the second one's log meets `rule`, is fenced, and nothing else is touched.
+fn only_the_touched_log_is_fenced(rule: &str, settings: &[&'static str]) {
+    let place = folder();
+    let mut faulty = Faulty::start(place.path(), 3, rule, settings);
+    let (code, message) = faulty.produce_until_refused(3, 1);
+    assert_eq!(code, ErrorCode::KafkaStorageError, "{message}");
+    for _ in 0..20 {
+        faulty.must_produce(0, 1000);
+        faulty.must_produce(2, 1000);
+        let refused = faulty.produce(1, 1000).expect_err("it is fenced");
+        assert_eq!(refused.0, ErrorCode::KafkaStorageError, "{}", refused.1);
+    }
+    // Reads go on, of the fenced log too; and nothing was tried again on its files.
+    faulty.holds();
+    assert_eq!(faulty.faults_made(), 1, "{}", faulty.said());
+    faulty.stays_whole_after_a_kill(3);
+}
+
+#[test]
+fn a_failed_write_fences_its_log_alone_and_loses_nothing_acknowledged() {
+    only_the_touched_log_is_fenced("write *-1/*.log eio after=5", &[]);
+}
+
+#[test]
+fn a_failed_sync_fences_its_log_alone_and_is_not_repeated() {
+    only_the_touched_log_is_fenced("sync *-1/*.log eio after=5", &[]);
+}
+
+#[test]
+fn a_failed_sync_behind_the_answers_fences_its_log_too() {
+    for durability in ["durability.default=interval", "durability.default=written"] {
+        // What is only written is synced when its segment is full.
+        let settings = [
+            durability,
+            "log.segment.bytes=1 MiB",
+            "message.max.bytes=65536",
+        ];
+        let place = folder();
+        let mut faulty = Faulty::start(place.path(), 2, "sync *-1/*.log eio after=6", &settings);
+        let refusal = (0..1000).find_map(|_| {
+            faulty.must_produce(0, 20_000);
+            faulty.produce(1, 20_000).err()
+        });
+        let (code, message) = refusal.expect("the fault was never met");
+        assert_eq!(code, ErrorCode::KafkaStorageError, "{message}");
+        faulty.must_produce(0, 20_000);
+        faulty.holds();
+        // A new segment's creation and the old one's seal are under way together.
+        faulty.nothing_was_repeated();
+        faulty.stays_whole_after_a_kill(2);
+    }
+}
+
+#[test]
+fn one_failed_sync_of_many_under_way_touches_nobody_else() {
+    // So many logs are dirty at once that syncs are shared.
+    const PARTITIONS: i32 = 24;
+    let place = folder();
+    let rule = "sync *-7/*.log eio after=4";
+    let mut faulty = Faulty::start(place.path(), PARTITIONS, rule, &[]);
+    let mut refused = 0;
+    for _ in 0..20 {
+        let mut told = faulty.produce_everywhere(PARTITIONS, 4);
+        refused += told.remove(&7).unwrap_or(0);
+        assert!(told.is_empty(), "{told:?}");
+    }
+    assert!(refused > 0, "the fault was never met");
+    faulty.holds();
+    // What was under way when the first one failed may fail as well; nothing is begun after it.
+    let begun_at_once_max = 4;
+    let faults = faulty.faults_made();
+    assert!(
+        (1..=begun_at_once_max).contains(&faults),
+        "{}",
+        faulty.said()
+    );
+    faulty.stays_whole_after_a_kill(PARTITIONS);
+}
+
+#[test]
+fn the_third_fenced_partition_ends_the_broker_and_loses_nothing_acknowledged() {
+    let place = folder();
+    let mut faulty = Faulty::start(place.path(), 4, "write p/*/*.log eio after=40", &[]);
+    let mut fenced = std::collections::BTreeSet::new();
+    for partition in (0..4).cycle() {
+        match faulty.try_produce(partition) {
+            Some(Ok(())) => {}
+            Some(Err((code, message))) => {
+                assert_eq!(code, ErrorCode::KafkaStorageError, "{message}");
+                fenced.insert(partition);
+            }
+            // The third one may be told before the broker goes, or not.
+            None => break,
+        }
+    }
+    let status = faulty.ended();
+    assert_eq!(status.code(), Some(1), "{status}, {}", faulty.said());
+    assert!((2..=3).contains(&fenced.len()), "{fenced:?}");
+    faulty.stays_whole_without_faults(4);
+}
+
+#[test]
+fn a_ledger_that_cannot_be_written_ends_the_broker_and_loses_nothing_acknowledged() {
+    for rule in ["write ledger/* eio after=4", "sync ledger/* eio after=4"] {
+        let place = folder();
+        let mut faulty = Faulty::start(place.path(), 2, rule, &[]);
+        // The ledger is written by the clock, so the end comes between any two events.
+        while let Some(outcome) = faulty.try_produce(0) {
+            if outcome.is_err() {
+                break;
+            }
+        }
+        let status = faulty.ended();
+        assert_eq!(status.code(), Some(1), "{status}, {}", faulty.said());
+        let said = faulty.said();
+        assert!(said.contains("the ledger cannot be written"), "{said}");
+        assert_eq!(faulty.faults_made(), 1, "{said}");
+        faulty.stays_whole_without_faults(2);
+    }
+}
+
+#[test]
+fn a_write_that_ends_early_at_a_block_is_continued() {
+    let place = folder();
+    let rule = "write *-0/*.log short=4096 times=20; write *-1/*.log short=8192 times=20";
+    let mut faulty = Faulty::start(place.path(), 2, rule, &[]);
+    for _ in 0..30 {
+        faulty.must_produce(0, 40_000);
+        faulty.must_produce(1, 40_000);
+    }
+    assert_eq!(faulty.faults_made(), 40, "{}", faulty.said());
+    faulty.stays_whole_after_a_kill(2);
+}
+
+#[test]
+fn a_write_that_ends_within_a_block_or_takes_nothing_fences_its_log_alone() {
+    for rule in [
+        "write *-1/*.log short=512 after=5",
+        "write *-1/*.log short=0 after=5",
+    ] {
+        only_the_touched_log_is_fenced(rule, &[]);
+    }
+}
+
+#[test]
+fn a_segment_that_cannot_be_read_is_refused_and_everything_else_is_served() {
+    let place = folder();
+    let rule = "read *-1/00000000000000000000.log eio";
+    let sets = ["log.segment.bytes=1 MiB", "message.max.bytes=65536"];
+    // Without faults first: what is read below has to come from sealed segments.
+    let mut faulty = Faulty::start(place.path(), 2, "read none eio", &sets);
+    for _ in 0..60 {
+        faulty.must_produce(0, 40_000);
+        faulty.must_produce(1, 40_000);
+    }
+    faulty.broker.signal(libc::SIGTERM);
+    assert!(faulty.ended().success());
+    faulty.broker = spawn(&faulty.data, &faulty.settings, Some(rule), &faulty.log);
+    faulty.wire = connect(&faulty.broker);
+    let refused = faulty.wire.fetch(TOPIC, 1, 0).expect_err("its disk fails");
+    assert_eq!(named(refused), ErrorCode::KafkaStorageError);
+    let said = faulty.said();
+    assert!(said.contains("a segment could not be read"), "{said}");
+    let last = faulty.wire.fetch(TOPIC, 1, 59).expect("another segment");
+    assert_eq!(last.first().map(|(offset, _)| *offset), Some(59));
+    assert_eq!(faulty.wire.fetch(TOPIC, 0, 0).expect("another log")[0].0, 0);
+    // A read fences nothing.
+    faulty.must_produce(1, 1000);
+    faulty.stays_whole_after_a_kill(2);
+}
+
+#[test]
+fn slow_syncs_lose_nothing_and_refuse_nobody() {
+    const PARTITIONS: i32 = 16;
+    for rule in [
+        "sync *.log delay=2; sync ledger/* delay=2",
+        "sync *.log delay=10; sync ledger/* delay=10",
+    ] {
+        let place = folder();
+        let mut faulty = Faulty::start(place.path(), PARTITIONS, rule, &[]);
+        for _ in 0..20 {
+            let refused = faulty.produce_everywhere(PARTITIONS, 3);
+            assert!(refused.is_empty(), "slow is no fault: {refused:?}");
+        }
+        assert_eq!(faulty.faults_made(), 2, "both rules were met");
+        faulty.broker.signal(libc::SIGTERM);
+        assert!(faulty.ended().success());
+        faulty.stays_whole_without_faults(PARTITIONS);
+    }
+}
+
+/// The bound is 30 s (`IO_TIMEOUT_US`), and the tests wait for it: that of the binary as it is.
+fn a_stuck_operation_fences_its_log_alone(rule: &str) {
+    let place = folder();
+    let mut faulty = Faulty::start(place.path(), 3, rule, &[]);
+    let (code, message) = faulty.produce_until_refused(3, 1);
+    assert_eq!(code, ErrorCode::RequestTimedOut, "{message}");
+    // Each of these waits 10 s for its answer.
+    for _ in 0..4 {
+        faulty.must_produce(0, 1000);
+        faulty.must_produce(2, 1000);
+        match faulty.produce(1, 1000).expect_err("the log is stuck") {
+            (ErrorCode::KafkaStorageError, _) => break,
+            (code, message) => assert_eq!(code, ErrorCode::RequestTimedOut, "{message}"),
+        }
+    }
+    let (code, message) = faulty.produce(1, 1000).expect_err("it is fenced");
+    assert_eq!(code, ErrorCode::KafkaStorageError, "{message}");
+    assert!(
+        faulty.said().contains("no completion within the bound"),
+        "{}",
+        faulty.said()
+    );
+    faulty.must_produce(0, 1000);
+    faulty.must_produce(2, 1000);
+    faulty.holds();
+    assert_eq!(faulty.faults_made(), 1, "{}", faulty.said());
+    faulty.stays_whole_after_a_kill(3);
+}
+
+#[test]
+fn a_stuck_write_fences_its_log_alone_after_30_seconds() {
+    a_stuck_operation_fences_its_log_alone("write *-1/*.log stuck after=5");
+}
+
+#[test]
+fn a_stuck_sync_fences_its_log_alone_after_30_seconds() {
+    a_stuck_operation_fences_its_log_alone("sync *-1/*.log stuck after=5");
+}
+
+#[test]
+fn a_stuck_ledger_ends_the_broker_after_30_seconds() {
+    let place = folder();
+    let sets = ["shutdown.deadline=5 s"];
+    let mut faulty = Faulty::start(place.path(), 2, "sync ledger/* stuck after=4", &sets);
+    for _ in 0..100 {
+        faulty.must_produce(0, 1000);
+        faulty.must_produce(1, 1000);
+    }
+    let status = faulty.ended();
+    assert_eq!(
+        (status.code(), status.signal()),
+        (Some(1), None),
+        "{}",
+        faulty.said()
+    );
+    assert!(
+        faulty.said().contains("the ledger takes no writes"),
+        "{}",
+        faulty.said()
+    );
+    faulty.stays_whole_without_faults(2);
+}
+
+#[test]
+fn rules_that_cannot_be_read_end_the_start() {
+    let place = folder();
+    let output = serve(&place.path().join("data"), &[])
+        .env("TACKBOARD_INJECT_FAULTS", "sync *.log eoi")
+        .output()
+        .expect("runs");
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = process::text(&output.stderr);
+    assert!(stderr.contains("eoi is no effect of Sync"), "{stderr}");
+    assert!(!place.path().join("data").exists());
+}
