@@ -193,7 +193,7 @@ impl Network {
     }
 }
 
-fn feed(reader: &mut FrameReader, mut bytes: &[u8], frames: &mut VecDeque<InFrame>) {
+pub fn feed(reader: &mut FrameReader, mut bytes: &[u8], frames: &mut VecDeque<InFrame>) {
     while !bytes.is_empty() {
         let space = reader.space();
         let count = space.len().min(bytes.len());
