@@ -2,7 +2,7 @@
 //!
 //! Start reading at [`cli`] (arguments to a plan) and [`command`] (what is done), then [`workload`] (what is sent),
 //! [`drive`] (who sends and reads it), [`verdict`] (what must come back), [`measure`] and [`report`] (what is shown), [`compare`] (what two
-//! sets of results say).
+//! sets of results say) and [`search`] (which rate is tried next).
 
 mod cli;
 mod command;
@@ -11,6 +11,7 @@ mod drive;
 mod machine;
 mod measure;
 mod report;
+mod search;
 mod verdict;
 mod workload;
 
@@ -51,6 +52,7 @@ fn run() -> i32 {
         Action::Canonical(canonical) => command::canonical::run(&canonical, &session),
         Action::Run(plan) => command::run::run(*plan, &session),
         Action::Verify(plan) => command::verify::run(*plan, &session),
+        Action::Search(search) => command::search::run(*search, &session),
         Action::Compare(sides) => command::compare::run(&sides, &session),
     };
     command::exit_code(&session, &ending)

@@ -162,6 +162,44 @@ fn results_are_compared_as_they_were_saved() {
     assert!(String::from_utf8_lossy(&unusable.stderr).contains("none.json"));
 }
 
+#[test]
+fn a_search_says_what_it_tried_and_found() {
+    let _alone = alone();
+    let parent = parent();
+    let search = |p99: &str, more: &[&str]| {
+        loadgen(parent.path(), &["search", "--p99", p99, "--rate", "500"])
+            .args(["--duration", "300ms", "--warmup", "0", "--probes", "3"])
+            .args(more)
+            .output()
+            .unwrap()
+    };
+    let output = search("60s", &["--json"]);
+    let object = json(&output);
+    let found = &object["search"];
+    let probes = found["probes"].as_array().unwrap();
+    assert!(!probes.is_empty() && probes.len() <= 3, "{found:#}");
+    let passed = probes.iter().filter(|probe| probe["passed"] == true);
+    let highest = passed
+        .filter_map(|probe| probe["rate"].as_f64())
+        .fold(0.0, f64::max);
+    assert_eq!(found["rate_passed"].as_f64().unwrap_or(0.0), highest);
+    // Whether this machine keeps such a schedule is its own affair; the exit code says what was found.
+    assert_eq!(output.status.code(), Some(i32::from(highest == 0.0)));
+    assert_eq!(object["host"]["cores"].is_array(), true);
+
+    let output = search("10us", &[]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("found   no rate that was tried keeps"),
+        "{text}"
+    );
+    let told = String::from_utf8_lossy(&output.stderr);
+    // The heading, and a line for each probe.
+    assert_eq!(told.lines().count(), 4, "{told}");
+    assert_eq!(entries(parent.path()), 0);
+}
+
 /// Writes the result as of a run that kept its schedule.
 fn stage_kept(path: &Path, mut object: Value) {
     object["stages"][0]["schedule"]["kept_schedule"] = true.into();

@@ -8,9 +8,12 @@ use clap::builder::styling::Styles;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::fault::SettingFaults;
-use super::plan::Plan;
+use super::plan::{Mode, Plan};
+use super::settings::Of;
 use super::{quantity, scenario, settings};
 use crate::compare::comparison::THRESHOLD_DEFAULT;
+use crate::search::table::Question;
+use crate::workload::schedule::Pace;
 
 /// What was asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,8 +24,21 @@ pub enum Action {
     Run(Box<Plan>),
     /// Numbered events against a broker that may come and go.
     Verify(Box<Plan>),
+    /// The highest rate that keeps a p99.
+    Search(Box<SearchPlan>),
     /// Two sets of results against each other.
     Compare(Sides),
+}
+
+/// What is looked for, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SearchPlan {
+    /// A probe; its rate is the first that is tried.
+    pub plan: Plan,
+    /// What is looked for.
+    pub question: Question,
+    /// Most probes.
+    pub probes_max: u32,
 }
 
 /// What is compared.
@@ -79,15 +95,23 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments,
             matches.get_flag("json"),
         ),
         Some(("run", matches)) => {
-            let plan = plan(matches, false, &mut faults);
+            let plan = plan(matches, Of::Run, Plan::default(), &mut faults);
             (Action::Run(Box::new(plan)), matches.get_flag("json"))
         }
         Some(("verify", matches)) => {
-            let mut plan = plan(matches, true, &mut faults);
+            let base = Plan {
+                brokers: vec!["127.0.0.1:7400".into()],
+                ..Plan::default()
+            };
+            let mut plan = plan(matches, Of::Verify, base, &mut faults);
             if plan.duration.is_none() && plan.count.is_none() {
                 plan.duration = Some(Duration::from_secs(60));
             }
             (Action::Verify(Box::new(plan)), matches.get_flag("json"))
+        }
+        Some(("search", matches)) => {
+            let search = search(matches, &mut faults);
+            (Action::Search(Box::new(search)), matches.get_flag("json"))
         }
         Some(("compare", matches)) => {
             let sides = sides(matches, &mut faults);
@@ -122,14 +146,45 @@ fn command() -> Command {
         .arg(hidden("stage-duration", "TIME"))
         .arg(hidden("steady-rate", "RATE"))
         .subcommand(
-            with_settings(Command::new("run"), false)
+            with_settings(Command::new("run"), Of::Run)
                 .about("One run: produce, consume or both; closed loop or at a rate; synthetic events or real ones")
-                .arg(path_argument("scenario", "File with settings (TOML); flags win over it").value_name("FILE"))
+                .arg(scenario_argument())
                 .arg(json_argument()),
         )
         .subcommand(
-            with_settings(Command::new("verify"), true)
+            with_settings(Command::new("verify"), Of::Verify)
                 .about("Write numbered events while the broker may be killed, then read everything back and name every fault")
+                .arg(json_argument()),
+        )
+        .subcommand(
+            with_settings(Command::new("search"), Of::Search)
+                .about("Find the highest rate that keeps its schedule and a p99: runs at one rate after the other")
+                .after_help(
+                    "The rate doubles until one fails and is then closed in on. A rate has failed when two probes of it did, one \
+                     after the other: the schedule was not kept, or the produce p99 was above --p99.\n\n\
+                     Exit codes: 0 a rate was found; 1 none, or something was lost, duplicated, out of order or changed; 2 usage; \
+                     130 interrupted.",
+                )
+                .arg(
+                    Arg::new("p99")
+                        .long("p99")
+                        .value_name("TIME")
+                        .required(true)
+                        .help("The p99 from due to acknowledged that may not be exceeded, e.g. 5ms"),
+                )
+                .arg(
+                    Arg::new("precision")
+                        .long("precision")
+                        .value_name("PERCENT")
+                        .help("How far above the rate that is found the next one that failed may lie [default: 5%]"),
+                )
+                .arg(
+                    Arg::new("probes")
+                        .long("probes")
+                        .value_name("COUNT")
+                        .help("Most probes [default: 40]"),
+                )
+                .arg(scenario_argument())
                 .arg(json_argument()),
         )
         .subcommand(
@@ -171,6 +226,10 @@ fn json_argument() -> Arg {
         .help("Print one JSON object and nothing else")
 }
 
+fn scenario_argument() -> Arg {
+    path_argument("scenario", "File with settings (TOML); flags win over it").value_name("FILE")
+}
+
 fn out_argument() -> Arg {
     path_argument(
         "out",
@@ -186,17 +245,16 @@ fn hidden(name: &'static str, value_name: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(value_name).hide(true)
 }
 
-/// Adds a flag for every setting of the table.
-fn with_settings(mut command: Command, verify: bool) -> Command {
+/// Adds a flag for every setting of the table that this command has.
+fn with_settings(mut command: Command, of: Of) -> Command {
     for group in settings::GROUPS {
-        for setting in group
-            .settings
-            .iter()
-            .filter(|setting| !verify || setting.in_verify)
-        {
-            let default = match (verify, setting.name) {
-                (true, "broker") => "127.0.0.1:7400",
-                (true, "duration") => "60s",
+        for setting in group.settings.iter().filter(|setting| setting.is_of(of)) {
+            let default = match (of, setting.name) {
+                (Of::Verify, "broker") => "127.0.0.1:7400",
+                (Of::Verify, "duration") => "60s",
+                (Of::Search, "rate") => "10k; the first that is tried",
+                (Of::Search, "duration") => "5s",
+                (Of::Search, "warmup") => "1s",
                 _ => setting.default,
             };
             let help = match default {
@@ -219,15 +277,14 @@ fn with_settings(mut command: Command, verify: bool) -> Command {
     command
 }
 
-/// Defaults, then the scenario file, then the flags.
-fn plan(matches: &ArgMatches, verify: bool, faults: &mut SettingFaults) -> Plan {
-    let mut plan = Plan::default();
-    if verify {
-        plan.brokers = vec!["127.0.0.1:7400".into()];
-    } else if let Some(path) = matches.get_one::<String>("scenario") {
+/// The command's defaults, then the scenario file, then the flags.
+fn plan(matches: &ArgMatches, of: Of, mut plan: Plan, faults: &mut SettingFaults) -> Plan {
+    if of != Of::Verify
+        && let Some(path) = matches.get_one::<String>("scenario")
+    {
         scenario::load(path.as_ref(), &mut plan, faults);
     }
-    for setting in settings::all().filter(|setting| !verify || setting.in_verify) {
+    for setting in settings::all().filter(|setting| setting.is_of(of)) {
         let value = if setting.value_name.is_empty() {
             matches.get_flag(setting.name).then(|| "true".to_owned())
         } else {
@@ -247,6 +304,66 @@ fn plan(matches: &ArgMatches, verify: bool, faults: &mut SettingFaults) -> Plan 
         }
     }
     plan
+}
+
+fn search(matches: &ArgMatches, faults: &mut SettingFaults) -> SearchPlan {
+    let base = Plan {
+        pace: Pace::Constant(10_000.0),
+        duration: Some(Duration::from_secs(5)),
+        warmup: Duration::from_secs(1),
+        ..Plan::default()
+    };
+    let plan = plan(matches, Of::Search, base, faults);
+    // A scenario file may say what no flag can here.
+    for (field, is_given, allowed) in [
+        (
+            "--rate",
+            !matches!(plan.pace, Pace::Constant(_) | Pace::Poisson(_)),
+            "a rate to begin with",
+        ),
+        ("--mode", plan.mode == Mode::Consume, "both or produce"),
+        (
+            "--scenario",
+            plan.count.is_some() || plan.input.is_some(),
+            "neither count nor input: time bounds a probe",
+        ),
+    ] {
+        if is_given {
+            faults.add(field, "given", allowed);
+        }
+    }
+    let mut search = SearchPlan {
+        plan,
+        question: Question {
+            p99_max: Duration::from_millis(5),
+            precision: 0.05,
+        },
+        probes_max: 40,
+    };
+    let text = |name: &str| matches.get_one::<String>(name);
+    if let Some(text) = text("p99") {
+        match quantity::duration(text).filter(|d| (1e-5..=60.0).contains(&d.as_secs_f64())) {
+            Some(p99_max) => search.question.p99_max = p99_max,
+            None => faults.add(
+                "--p99",
+                text,
+                "a time from 10 us to 60 s with its unit, e.g. 5ms",
+            ),
+        }
+    }
+    if let Some(text) = text("precision") {
+        match quantity::percent(text).filter(|share| (0.01..=1.0).contains(share)) {
+            Some(precision) => search.question.precision = precision,
+            None => faults.add("--precision", text, "a share from 1% to 100%"),
+        }
+    }
+    if let Some(text) = text("probes") {
+        match quantity::count(text).filter(|count| (1..=1000).contains(count)) {
+            Some(probes) => search.probes_max = probes as u32,
+            None => faults.add("--probes", text, "a whole number from 1 to 1,000"),
+        }
+    }
+    search
 }
 
 fn sides(matches: &ArgMatches, faults: &mut SettingFaults) -> Sides {
@@ -301,7 +418,6 @@ fn canonical(matches: &ArgMatches, faults: &mut SettingFaults) -> Canonical {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::schedule::Pace;
 
     fn read(line: &str) -> Result<Arguments, Refusal> {
         parse(
@@ -409,6 +525,47 @@ mod tests {
         ] {
             let text = faults(line);
             assert!(text.contains(expected), "{line}: {text}");
+        }
+    }
+
+    #[test]
+    fn a_search_begins_with_a_rate_and_is_bounded() {
+        let Action::Search(search) = read("search --p99 5ms").unwrap().action else {
+            panic!("no search")
+        };
+        assert_eq!(search.question.p99_max, Duration::from_millis(5));
+        assert_eq!(
+            (search.plan.pace, search.plan.send_time(), search.probes_max),
+            (Pace::Constant(10_000.0), Some(Duration::from_secs(5)), 40)
+        );
+        let Action::Search(search) =
+            read("search --p99 2ms --rate 1k --arrival poisson --precision 2% --probes 9")
+                .unwrap()
+                .action
+        else {
+            panic!("no search")
+        };
+        assert_eq!(search.plan.pace, Pace::Poisson(1000.0));
+        assert_eq!((search.question.precision, search.probes_max), (0.02, 9));
+        for (line, expected) in [
+            ("search --p99 5", "--p99 = \"5\""),
+            ("search --p99 5ms --rate max", "a rate to begin with"),
+            (
+                "search --p99 5ms --mode consume --topic x --broker a:1",
+                "both or produce",
+            ),
+            ("search --p99 5ms --precision 0.1%", "--precision"),
+            ("search --p99 5ms --probes 0", "--probes"),
+        ] {
+            let text = faults(line);
+            assert!(text.contains(expected), "{line}: {text}");
+        }
+        for line in [
+            "search",
+            "search --p99 5ms --count 5",
+            "search --p99 5ms --input x",
+        ] {
+            assert!(matches!(read(line), Err(Refusal::Clap(_))), "{line}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! The one table of settings of `run` and `verify`.
+//! The one table of settings of `run`, `verify` and `search`.
 //!
 //! Each entry is a flag `--name`, a key `name` of a scenario file, a line of help, and the words that a refused value gets.
 
@@ -27,9 +27,33 @@ pub struct Setting {
     /// What values are allowed.
     pub allowed: &'static str,
     /// Whether `verify` has it too.
-    pub in_verify: bool,
+    in_verify: bool,
+    /// Whether `search` has it too.
+    in_search: bool,
     /// Puts a value into the plan; nothing if the value is not allowed.
     pub apply: fn(&mut Plan, &str) -> Option<()>,
+}
+
+/// The commands that have settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// One run: all of them.
+    Run,
+    /// A verification.
+    Verify,
+    /// A search for a rate.
+    Search,
+}
+
+impl Setting {
+    /// Whether a command has it.
+    pub fn is_of(&self, command: Of) -> bool {
+        match command {
+            Of::Run => true,
+            Of::Verify => self.in_verify,
+            Of::Search => self.in_search,
+        }
+    }
 }
 
 /// Heading under which a group of settings stands in help.
@@ -66,6 +90,7 @@ const fn setting(
         default,
         allowed,
         in_verify: false,
+        in_search: true,
         apply,
     }
 }
@@ -73,6 +98,14 @@ const fn setting(
 const fn verify_too(setting: Setting) -> Setting {
     Setting {
         in_verify: true,
+        ..setting
+    }
+}
+
+/// Marks what bounds a run otherwise than a search does, or has no sense for many runs.
+const fn not_in_search(setting: Setting) -> Setting {
+    Setting {
+        in_search: false,
         ..setting
     }
 }
@@ -140,7 +173,7 @@ static TARGET: &[Setting] = &[
             Some(())
         },
     ),
-    verify_too(setting(
+    not_in_search(verify_too(setting(
         "keep",
         "",
         "false",
@@ -150,7 +183,7 @@ static TARGET: &[Setting] = &[
             plan.keep = text.parse().ok()?;
             Some(())
         },
-    )),
+    ))),
     verify_too(setting(
         "partitions",
         "COUNT",
@@ -202,7 +235,7 @@ static LOAD: &[Setting] = &[
             Some(())
         },
     ),
-    setting(
+    not_in_search(setting(
         "speed-up",
         "FACTOR",
         "",
@@ -213,7 +246,7 @@ static LOAD: &[Setting] = &[
             plan.pace = Pace::Timestamps(factor);
             Some(())
         },
-    ),
+    )),
     verify_too(setting(
         "duration",
         "TIME",
@@ -227,7 +260,7 @@ static LOAD: &[Setting] = &[
             Some(())
         },
     )),
-    verify_too(setting(
+    not_in_search(verify_too(setting(
         "count",
         "COUNT",
         "",
@@ -237,7 +270,7 @@ static LOAD: &[Setting] = &[
             plan.count = Some(quantity::count(text).filter(|&count| count > 0)?);
             Some(())
         },
-    )),
+    ))),
     setting(
         "warmup",
         "TIME",
@@ -274,7 +307,7 @@ static EVENTS: &[Setting] = &[
             Some(())
         },
     ),
-    setting(
+    not_in_search(setting(
         "input",
         "FILE",
         "",
@@ -284,8 +317,8 @@ static EVENTS: &[Setting] = &[
             plan.input = Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty());
             plan.input.as_ref().map(|_| ())
         },
-    ),
-    setting(
+    )),
+    not_in_search(setting(
         "key-field",
         "FIELD",
         "",
@@ -295,8 +328,8 @@ static EVENTS: &[Setting] = &[
             plan.key_field = Some(text.to_owned()).filter(|text| !text.is_empty());
             plan.key_field.as_ref().map(|_| ())
         },
-    ),
-    setting(
+    )),
+    not_in_search(setting(
         "timestamp-field",
         "FIELD",
         "",
@@ -306,7 +339,7 @@ static EVENTS: &[Setting] = &[
             plan.timestamp_field = Some(text.to_owned()).filter(|text| !text.is_empty());
             plan.timestamp_field.as_ref().map(|_| ())
         },
-    ),
+    )),
 ];
 
 static CLIENTS: &[Setting] = &[
@@ -479,7 +512,7 @@ static MACHINE: &[Setting] = &[
             plan.data.as_ref().map(|_| ())
         },
     ),
-    verify_too(setting(
+    not_in_search(verify_too(setting(
         "out",
         "DIR",
         "perf/results inside a checkout, else nothing is saved",
@@ -489,7 +522,7 @@ static MACHINE: &[Setting] = &[
             plan.out = Some(PathBuf::from(text)).filter(|path| !path.as_os_str().is_empty());
             plan.out.as_ref().map(|_| ())
         },
-    )),
+    ))),
 ];
 
 fn whole(text: &str, low: u64, high: u64) -> Option<u64> {

@@ -3,6 +3,7 @@
 pub mod canonical;
 pub mod compare;
 pub mod run;
+pub mod search;
 pub mod verify;
 
 use std::path::Path;

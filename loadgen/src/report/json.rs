@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::results::{Flow, RunResult, ScheduleReport, StageResult};
+use super::results::{Flow, RunResult, ScheduleReport, Setting, StageResult};
 use crate::measure::latency::Latency;
 use crate::verdict::judge::Verdict;
 
@@ -23,17 +23,7 @@ pub enum Part {
 
 /// The whole object.
 pub fn object(result: &RunResult, parts: &[Part]) -> Value {
-    let mut object = Map::new();
-    object.insert("loadgen".into(), env!("CARGO_PKG_VERSION").into());
-    object.insert(
-        "started_at".into(),
-        result.setting.started_at.clone().into(),
-    );
-    object.insert("commit".into(), result.setting.commit.clone().into());
-    let host = serde_json::to_value(&result.setting.host).expect("a host is plain data");
-    object.insert("host".into(), host);
-    object.insert("broker".into(), result.setting.broker.clone().into());
-    object.insert("storage".into(), result.setting.storage.clone().into());
+    let mut object = setting_fields(&result.setting);
     for (stage, part) in result.stages.iter().zip(parts) {
         match part {
             Part::Real => object.insert("real".into(), stage_object(stage)),
@@ -62,6 +52,19 @@ pub fn object(result: &RunResult, parts: &[Part]) -> Value {
         result.verdict.as_ref().map_or(Value::Null, verdict_object),
     );
     Value::Object(object)
+}
+
+/// Where and on what it took place.
+pub fn setting_fields(setting: &Setting) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("loadgen".into(), env!("CARGO_PKG_VERSION").into());
+    fields.insert("started_at".into(), setting.started_at.clone().into());
+    fields.insert("commit".into(), setting.commit.clone().into());
+    let host = serde_json::to_value(&setting.host).expect("a host is plain data");
+    fields.insert("host".into(), host);
+    fields.insert("broker".into(), setting.broker.clone().into());
+    fields.insert("storage".into(), setting.storage.clone().into());
+    fields
 }
 
 /// What was lost, duplicated, out of order, or changed.
@@ -138,7 +141,8 @@ fn add_schedule(fields: &mut Map<String, Value>, schedule: &ScheduleReport) {
     fields.insert("events_sent".into(), schedule.sent.into());
 }
 
-fn stage_object(stage: &StageResult) -> Value {
+/// One stage in full.
+pub fn stage_object(stage: &StageResult) -> Value {
     let mut object = Map::new();
     object.insert("title".into(), stage.title.clone().into());
     object.insert("settings".into(), stage.settings.clone().into());

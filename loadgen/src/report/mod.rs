@@ -10,4 +10,4 @@ pub mod screen;
 pub mod svg;
 
 #[cfg(test)]
-mod report_test;
+pub mod report_test;

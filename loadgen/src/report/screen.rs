@@ -21,7 +21,8 @@ impl Screen {
         Self { open: !silent }
     }
 
-    fn line(&mut self, text: &str) {
+    /// One line.
+    pub fn line(&mut self, text: &str) {
         if self.open {
             let mut out = io::stdout().lock();
             self.open = writeln!(out, "{}", text.trim_end())
