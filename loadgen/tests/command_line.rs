@@ -185,7 +185,7 @@ fn a_search_says_what_it_tried_and_found() {
     assert_eq!(found["rate_passed"].as_f64().unwrap_or(0.0), highest);
     // Whether this machine keeps such a schedule is its own affair; the exit code says what was found.
     assert_eq!(output.status.code(), Some(i32::from(highest == 0.0)));
-    assert_eq!(object["host"]["cores"].is_array(), true);
+    assert!(object["host"]["cores"].is_array());
 
     let output = search("10us", &[]);
     let text = String::from_utf8_lossy(&output.stdout);
