@@ -12,7 +12,7 @@ use std::{
 };
 
 use support::{Raw, batch, broker, fetched, folder, produced};
-use tackboard_broker::embedded::Handle;
+use tackboard_broker::{disk::flusher::Flusher, embedded::Handle};
 use tackboard_logic::request::{
     calls::{FETCH_CALLS_MAX, FETCH_CALLS_PER_CONNECTION_MAX, FETCH_CALLS_RESERVED},
     entries::EntryRoom,
@@ -354,6 +354,33 @@ fn batches_of_another_core_are_sent_from_where_they_lie() {
     let before = lent(&handle);
     assert!(read_all(&handle, partition) == expected);
     assert!(lent(&handle) >= before + 24 * 300_000);
+    assert!(handle.shutdown());
+}
+
+#[test]
+fn very_many_dirty_logs_are_synced_at_once_where_the_device_obeys() {
+    const PARTITIONS: i32 = 300;
+    let data = folder();
+    let handle = broker(data.path(), "[0]", &["memory.total=512 MiB"]);
+    let mut client = Raw::connect(handle.native_address());
+    assert_eq!(client.create_topic("t", PARTITIONS), 0);
+    for round in 0..3 {
+        for partition in 0..PARTITIONS {
+            client.send_produce("t", partition, &batch(1, &[b"tack"]));
+        }
+        for _ in 0..PARTITIONS {
+            let answer = client.receive().expect("an answer");
+            assert_eq!(produced(&answer), Ok(round));
+        }
+    }
+    let logs = data.path().join("p");
+    let obeys = Flusher::start(&logs, &data.path().join("lock"), 1).is_ok();
+    let syncs = support::metrics(&handle)
+        .lines()
+        .filter(|line| line.starts_with("tackboard_disk_file_system_syncs_total"))
+        .map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap())
+        .sum::<u64>();
+    assert_eq!(syncs > 0, obeys);
     assert!(handle.shutdown());
 }
 

@@ -85,6 +85,8 @@ events! {
     AcknowledgedFsync = required,
     /// A log that is always synced was synced by a sync of its own, not by writes that prove themselves.
     SyncOfFsyncLog = required,
+    /// One sync of the file system proved several logs.
+    SyncOfFileSystem = required,
     /// A batch was acknowledged as written.
     AcknowledgedWritten = required,
     /// A retry was recognised.

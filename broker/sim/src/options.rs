@@ -1,7 +1,7 @@
 //! What kind of world a seed makes: every seed draws its own mixture, so that each fault is rare in some runs, common in others
 //! and absent in many.
 
-use tackboard_logic::shard::interface::{LogConfig, RetentionClock, ShardConfig};
+use tackboard_logic::shard::interface::{LogConfig, RetentionClock, ShardConfig, SyncCosts};
 use tackboard_schema::{Acks, CoreId, Durability};
 
 use crate::rng::Rng;
@@ -74,6 +74,8 @@ pub struct Options {
     pub append_bytes: u64,
     /// Memory of a core.
     pub tail_cache_bytes: u64,
+    /// What syncs are believed to cost at first; without, the file system can't be synced as a whole.
+    pub sync_costs: Option<SyncCosts>,
 }
 
 impl Options {
@@ -118,6 +120,13 @@ impl Options {
             tail_cache_bytes: rng.pick(&[0, 64 << 10, 1 << 20, 64 << 20]),
             // Drawn last: what was drawn before stays as it was.
             stop_when_full: rng.pick(&[0, 1, 4]),
+            // From a copy: what is drawn after stays as well.
+            sync_costs: (rng.clone().pick(&[None, Some(400), Some(2_000)])).map(|file_system_us| {
+                SyncCosts {
+                    file_us: 100,
+                    file_system_us,
+                }
+            }),
         }
     }
 
@@ -168,6 +177,7 @@ impl Options {
             tail_cache_bytes: self.tail_cache_bytes,
             index_bytes: 1 << 20,
             reserve_bytes: self.reserve_bytes,
+            sync_costs: self.sync_costs,
             directory_id: [7; 16],
             broker_epoch,
         }

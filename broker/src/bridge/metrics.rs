@@ -211,6 +211,9 @@ core_metrics! {
     disk_syncs: Counter,
         "Times data was forced to the medium.",
         "With `fsync` the bound of small loads; the ratio to `produce_batches` shows how well syncs are shared.";
+    disk_file_system_syncs: Counter,
+        "Of these, syncs of the whole file system, each for all logs that waited (`storage.syncfs`).",
+        "Slow ones, seen in `disk_syncs` standing still: something else writes much to the file system; give the data folder its own.";
     disk_errors: Counter,
         "Failed operations on log segments, a full disk apart. A failed write or sync fences its partition.",
         "Any rise: read the kernel log, save the disk. Fenced partitions return after a restart, if the device works.";

@@ -24,4 +24,6 @@ mod value;
 pub use fault::{Fault, Faults, Origin};
 pub use host::Host;
 pub use load::{Sources, load, load_for};
-pub use model::{Config, CoreMemory, DirectIo, LogFormat, Logging, MemoryBudget, MissingLedger};
+pub use model::{
+    Config, CoreMemory, DirectIo, LogFormat, Logging, MemoryBudget, MissingLedger, SyncFs,
+};

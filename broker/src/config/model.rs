@@ -49,6 +49,8 @@ pub struct Config {
     pub retention_bytes: Option<u64>,
     /// What to do where the file system refuses direct I/O.
     pub direct_io: DirectIo,
+    /// How very many dirty logs are put on the medium.
+    pub syncfs: SyncFs,
     /// What to do where the ledgers are gone.
     pub missing_ledger: MissingLedger,
     /// Below this much free space produce requests are refused.
@@ -86,6 +88,15 @@ pub enum DirectIo {
     Require,
     /// Go on with buffered I/O and say so.
     Prefer,
+}
+
+/// Whether the file system may be synced as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncFs {
+    /// Where that costs less than syncing each log, and the device is seen to obey.
+    Auto,
+    /// Never.
+    Never,
 }
 
 /// What to do when nothing tells what was durable of the logs in the data folder.

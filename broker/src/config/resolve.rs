@@ -13,7 +13,7 @@ use tackboard_schema::{Acks, BrokerId, Durability};
 use super::fault::{Fault, Origin};
 use super::host::Host;
 use super::load::Entries;
-use super::model::{Config, DirectIo, LogFormat, Logging, MemoryBudget, MissingLedger};
+use super::model::{Config, DirectIo, LogFormat, Logging, MemoryBudget, MissingLedger, SyncFs};
 use super::open_files;
 use super::quantity::show_size;
 use super::value::Value;
@@ -106,6 +106,10 @@ impl Reader<'_> {
             direct_io: match self.word("storage.direct_io") {
                 "prefer" => DirectIo::Prefer,
                 _ => DirectIo::Require,
+            },
+            syncfs: match self.word("storage.syncfs") {
+                "never" => SyncFs::Never,
+                _ => SyncFs::Auto,
             },
             missing_ledger: match self.word("storage.missing_ledger") {
                 "scan" => MissingLedger::Scan,

@@ -324,6 +324,13 @@ const LOGS: &[Setting] = &[
         "What to do when ledgers of the data folder are gone or cannot be read, so that nothing tells how far its logs were durable. \"refuse\": do not start. \"scan\": every batch that holds is kept; from the first one that does not hold a log is cut off, though it may have been acknowledged, and each such log is named. For one start, after a copy of the folder was made.",
     ),
     setting(
+        "storage.syncfs",
+        Kind::Choice(&["auto", "never"]),
+        "\"auto\"",
+        None,
+        "How very many dirty logs are put on the medium. \"auto\": all at once with syncfs(2) where that costs less than syncing each, as measured, and where the device is seen to empty its cache. \"never\": each by itself; for a data folder on a file system that others write much to.",
+    ),
+    setting(
         "storage.reserve_bytes",
         Kind::Size {
             min: 0,

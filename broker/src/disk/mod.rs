@@ -10,6 +10,7 @@
 
 pub mod chunks;
 pub mod file;
+pub mod flusher;
 #[cfg(feature = "inject-faults")]
 pub mod inject;
 pub mod ledger;

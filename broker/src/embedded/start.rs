@@ -13,10 +13,10 @@ use super::{
 use crate::{
     bridge::{CONTROL_INBOX_MAX, CoreSender, Metrics, ToCore, Undelivered},
     check::{StorageVerdict, direct_io_remedy, judge_storage},
-    config::{Config, DirectIo},
+    config::{Config, DirectIo, SyncFs},
     control::{self, ControlConfig, StorageLabels},
     data_folder::Folder,
-    disk::file::Access,
+    disk::{file::Access, flusher::Flusher},
     shard::run::Recovered,
 };
 
@@ -80,6 +80,7 @@ pub fn start_then(config: Config, ready: impl FnOnce()) -> Result<Handle, StartE
         config: &config,
         folder: &folder,
         access: access(&storage),
+        flusher: flusher(&config, &folder),
         metrics: &metrics,
         watchdog: &watchdog,
         image: &image,
@@ -157,6 +158,21 @@ fn reserve_all(config: &Config) -> Result<(Folder, Sockets), StartError> {
     } else {
         let sockets = bind(config)?;
         Ok((open()?, sockets))
+    }
+}
+
+/// What syncs the whole file system, where the configuration wants it and the device shows that it obeys.
+fn flusher(config: &Config, folder: &Folder) -> Option<Flusher> {
+    if config.syncfs == SyncFs::Never {
+        return None;
+    }
+    let paths = &folder.paths;
+    match Flusher::start(&paths.logs(), &paths.lock(), config.cores.len()) {
+        Ok(flusher) => Some(flusher),
+        Err(why) => {
+            tracing::info!(why, "logs are synced one by one, however many are dirty");
+            None
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use tackboard_logic::{
     log::{find_record, recovery::RecoveredLog, trim_read},
     request::lookup::{ListedOffset, Lookup, LookupStep, Unreadable},
     shard::interface::{
-        DiskRead, Effect, Input, LedgerFile, LogId, Reopen, SegmentBase, StorageFault, WriteId,
+        DiskRead, Effect, Input, LedgerFile, LogId, Reopen, SegmentBase, StorageFault, SyncId,
+        SyncScope, WriteId,
     },
 };
 use tackboard_schema::{ErrorCode, LeaderEpoch};
@@ -66,6 +67,13 @@ pub struct LedgerWrite {
     pub at: u64,
     pub bytes: Box<[u8]>,
     pub cut_to: Option<u64>,
+}
+
+/// A log whose writes a sync of the file system is to prove.
+pub struct Rider {
+    pub log: LogId,
+    pub segment: SegmentBase,
+    pub sync: SyncId,
 }
 
 /// The log, or the segment, was removed.
@@ -130,6 +138,12 @@ impl Shard {
                 bytes,
                 cut_to,
             }),
+            Launch::Storage(Effect::Sync {
+                log,
+                segment,
+                sync,
+                scope: SyncScope::FileSystem,
+            }) => self.queue_rider(Rider { log, segment, sync }),
             Launch::Read {
                 request,
                 entry,
@@ -185,7 +199,9 @@ impl Shard {
                     result: self.note(log, attempt, written),
                 })
             }
-            Launch::Storage(Effect::Sync { log, segment, sync }) => {
+            Launch::Storage(Effect::Sync {
+                log, segment, sync, ..
+            }) => {
                 self.metrics().disk_syncs.increment();
                 let result = match self.segment(log, segment).await {
                     Ok(file) => file.sync().await,
@@ -268,6 +284,16 @@ impl Shard {
                 })
             }
             _ => unreachable!("launched elsewhere"),
+        }
+    }
+
+    /// What came of a rider's sync.
+    pub(super) fn ridden(&self, rider: Rider, result: Result<(), StorageFault>) -> Input {
+        let Rider { log, segment, sync } = rider;
+        Input::Synced {
+            log,
+            sync,
+            result: self.note(log, Attempt::of("sync", segment), result),
         }
     }
 

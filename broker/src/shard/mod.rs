@@ -48,7 +48,7 @@ use crate::{
     disk::{file::Access, paths::DataPaths},
     native::connection::Connection,
 };
-use launch::LedgerWrite;
+use launch::{LedgerWrite, Rider};
 use slab::{Key, Slab};
 use state::State;
 
@@ -67,6 +67,9 @@ pub struct Shard {
     connection_count: Cell<usize>,
     ledger_queue: RefCell<VecDeque<LedgerWrite>>,
     ledger_wanted: Notify,
+    /// Logs that wait for the next sync of the file system.
+    riders: RefCell<Vec<Rider>>,
+    riders_wait: Notify,
     tick_wanted: Notify,
     stopping: Cell<bool>,
     ledger_fault: Cell<Option<tackboard_logic::shard::interface::StorageFault>>,
@@ -262,6 +265,14 @@ impl Shard {
         self.progress.work_started();
         self.ledger_queue.borrow_mut().push_back(write);
         self.ledger_wanted.notify();
+    }
+
+    // ---- syncs of the file system ---------------------------------------------------------------------------------
+
+    fn queue_rider(&self, rider: Rider) {
+        self.progress.work_started();
+        self.riders.borrow_mut().push(rider);
+        self.riders_wait.notify();
     }
 }
 

@@ -24,7 +24,7 @@ use tackboard_logic::{
     },
     shard::{
         Shard as Machine,
-        interface::{Effects, Input, Now, ShardConfig, StorageFault, Unwritten},
+        interface::{Effects, Input, Now, ShardConfig, StorageFault, SyncCosts, Unwritten},
     },
 };
 use tackboard_runtime::{Core, InboxReceiver, InboxSender, Notify, net};
@@ -44,7 +44,12 @@ use crate::{
     bridge::{Metrics, PartitionFault, ToControl, ToCore},
     config::Config,
     disk::{
-        chunks::Chunks, file::Access, ledger::LedgerFiles, paths::DataPaths, segments::sync_folder,
+        chunks::Chunks,
+        file::Access,
+        flusher::{CoreFlusher, Flusher},
+        ledger::LedgerFiles,
+        paths::DataPaths,
+        segments::sync_folder,
     },
     native::session,
 };
@@ -54,6 +59,14 @@ use crate::{
 pub const PEER_INBOX_MAX: usize = 4 * CALLS_MAX;
 /// Messages of other cores that are taken in one turn.
 pub const MESSAGES_PER_TURN_MAX: usize = 256;
+/// Logs that learn in one turn what came of a sync of the file system.
+pub const RIDERS_PER_TURN_MAX: usize = 64;
+/// What syncs are believed to cost before any was measured: those of one file as they are on a busy virtual disk, those
+/// of the file system at its slow end there.
+pub const SYNC_COSTS: SyncCosts = SyncCosts {
+    file_us: 80,
+    file_system_us: 4_000,
+};
 /// How often deadlines are looked at while any is armed.
 pub const TICK: Duration = Duration::from_millis(10);
 /// A client that takes nothing for so long, or whose machine has gone, loses its connection.
@@ -74,6 +87,8 @@ pub struct Seed {
     pub paths: DataPaths,
     /// How its files are opened.
     pub access: Access,
+    /// Syncs the whole file system, where that can be trusted.
+    pub flusher: Option<Flusher>,
     /// Tells the folder from every other.
     pub directory_id: [u8; 16],
     /// All cores' counters.
@@ -237,6 +252,7 @@ async fn start(core: Core, seed: Seed) -> Result<Option<Serving>, StorageFault> 
     let Seed {
         from_peers,
         from_control,
+        flusher,
         ready,
         go,
         image,
@@ -250,6 +266,10 @@ async fn start(core: Core, seed: Seed) -> Result<Option<Serving>, StorageFault> 
     } = seed;
     let peers = read_peers(shard.clone(), from_peers);
     shard.spawn_net(peers).detach();
+    if let Some(flusher) = flusher {
+        let syncs = sync_file_system(shard.clone(), flusher.for_core());
+        shard.spawn_net(syncs).detach();
+    }
     let (faults, recovered) = shard.apply_image(image, restart, &ledger).await;
     let control = read_control(shard.clone(), from_control, stop.clone(), (restart, ledger));
     shard.spawn_net(control).detach();
@@ -284,6 +304,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         index_bytes: memory.indexes,
         reserve_bytes: seed.config.reserve_bytes,
         cores: seed.peers.len() as u64,
+        sync_costs: seed.flusher.is_some().then_some(SYNC_COSTS),
         directory_id: seed.directory_id,
         broker_epoch: seed.ledger_start.generation,
     };
@@ -338,6 +359,8 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         connection_count: Cell::new(0),
         ledger_queue: RefCell::default(),
         ledger_wanted: Notify::new(),
+        riders: RefCell::default(),
+        riders_wait: Notify::new(),
         tick_wanted: Notify::new(),
         stopping: Cell::new(false),
         ledger_fault: Cell::new(None),
@@ -418,6 +441,29 @@ async fn write_ledgers(shard: Rc<Shard>, files: LedgerFiles, written: Rc<Notify>
         shard.enter(|state| state.step(Input::LedgerWritten { sequence, result }, &[]));
         shard.progress.work_done();
         written.notify();
+    }
+}
+
+/// Syncs the file system whenever logs wait for it; what comes to wait meanwhile is for the next time.
+async fn sync_file_system(shard: Rc<Shard>, mut flusher: CoreFlusher) {
+    loop {
+        let riders = std::mem::take(&mut *shard.riders.borrow_mut());
+        if riders.is_empty() {
+            shard.riders_wait.wait().await;
+            continue;
+        }
+        let result = flusher.flush().await;
+        shard.metrics().disk_syncs.increment();
+        shard.metrics().disk_file_system_syncs.increment();
+        let mut riders = riders.into_iter();
+        while riders.len() > 0 {
+            for rider in riders.by_ref().take(RIDERS_PER_TURN_MAX) {
+                let input = shard.ridden(rider, result);
+                shard.enter(|state| state.step(input, &[]));
+                shard.progress.work_done();
+            }
+            glommio::executor().yield_if_needed().await;
+        }
     }
 }
 

@@ -97,6 +97,7 @@ fn run_core<Fut>(
         config: config.clone(),
         paths: folder.paths.clone(),
         access: Access::Direct,
+        flusher: None,
         directory_id: folder.directory_id(),
         metrics: Metrics::new(1),
         image: image(config, registrations),

@@ -5,12 +5,14 @@ use tackboard_schema::{Durability, ErrorCode, TimestampMs};
 
 use super::limits::IO_TIMEOUT_US;
 use super::position::Position;
-use super::sync_plan::Reach;
+use super::sync_plan::{Reach, Started};
 use super::{Log, LogState};
 use crate::ledger::writer::RecordNumber;
 use crate::request::acks::AckWaiter;
 use crate::shard::context::Context;
-use crate::shard::interface::{Effect, LogConfig, Refusal, RefusalDetail, StorageFault, SyncId};
+use crate::shard::interface::{
+    Effect, LogConfig, Refusal, RefusalDetail, StorageFault, SyncId, SyncScope,
+};
 
 /// The answer to a batch that a full disk keeps in memory.
 pub(super) const UNWRITTEN: Refusal = Refusal {
@@ -119,8 +121,8 @@ impl Log {
         }
     }
 
-    /// Starts the sync that the plan allows: of the segment in which the durable end lies.
-    pub(crate) fn start_sync(&mut self, cx: &mut Context<'_>) {
+    /// Starts the sync that the plan allows: for the segment in which the durable end lies.
+    pub(crate) fn start_sync(&mut self, scope: SyncScope, cx: &mut Context<'_>) {
         let index = self.segments.behind(self.sync.proven_byte());
         let segment = self
             .segments
@@ -136,14 +138,16 @@ impl Log {
             _ => written,
         };
         let base = segment.base;
-        let sync = cx.plan.started();
-        self.sync.start(sync, target, cx.now.monotonic_us);
+        let sync = cx.plan.started(scope);
+        let at_us = cx.now.monotonic_us;
+        self.sync.start(sync, target, Started { scope, at_us });
         cx.give_up_at(cx.now.monotonic_us.saturating_add(IO_TIMEOUT_US));
         cx.stats.syncs += 1;
         cx.start(Effect::Sync {
             log: self.id,
             segment: base,
             sync,
+            scope,
         });
     }
 
@@ -160,14 +164,13 @@ impl Log {
                     byte: self.positions.written_byte(),
                     end: self.positions.written(),
                 };
-                if self.sync.finish(sync, written) {
-                    cx.plan.ended();
+                if let Some(started) = self.sync.finish(sync, written) {
+                    cx.plan.ended(started, cx.now.monotonic_us);
                 }
             }
             Err(fault) => {
-                if self.sync.is_flying(sync) {
-                    cx.plan.ended();
-                    self.sync.abandon(sync);
+                if let Some(started) = self.sync.abandon(sync) {
+                    cx.plan.ended(started, cx.now.monotonic_us);
                     self.fence(fault, cx);
                 }
             }

@@ -1,11 +1,16 @@
 //! When what was written becomes durable: the only producer of durable ends.
 //!
-//! [`LogSync`] keeps one log's proofs, [`SyncPlan`] a core's choice between two ways to get them:
+//! [`LogSync`] keeps one log's proofs, [`SyncPlan`] a core's choice between three ways to get them:
 //!
 //! - While at most [`SYNCED_LOGS_MAX`] logs of the core are dirty, writes carry their own proof (O_DSYNC): each is
 //!   durable on completion, and the durable end follows the contiguous prefix of proven writes.
 //! - Above that, writes are plain and each log has at most one sync in flight, oldest waiter first, at most
 //!   [`SYNCS_IN_FLIGHT_MAX`] per core; what arrives meanwhile rides the next one.
+//! - Where the file system can be synced as a whole, and that costs less than syncing each of the dirty logs, one such
+//!   sync proves all that wait. One is in flight; what arrives meanwhile rides the next one.
+//!
+//! What either costs is measured as it goes ([`SyncCosts`]): it differs between devices by a factor of a hundred, and a
+//! sync of the file system pays for whatever else is written there.
 //!
 //! Not here: the writes themselves (`super::write`), and what is acknowledged ([`crate::request::acks`]).
 //!
@@ -21,7 +26,7 @@ use std::collections::VecDeque;
 use tackboard_schema::Offset;
 
 use super::position::{Position, StreamByte};
-use crate::shard::interface::{LogId, SyncId};
+use crate::shard::interface::{LogId, SyncCosts, SyncId, SyncScope};
 
 /// Up to so many dirty logs on a core, each write proves itself. Measured: 1.3 to 1.6 times the rate of a group
 /// commit by fdatasync at half the CPU while few files are dirty.
@@ -39,11 +44,27 @@ pub struct Reach {
     pub end: Position,
 }
 
+/// A measured cost moves by one part in so many towards each new measurement.
+const COST_WEIGHT: u64 = 8;
+
+/// While logs are synced one by one, what a sync of the file system is believed to cost moves by one part in so many
+/// towards what was believed at first: one that was slow for reasons of its own is tried again.
+const COST_FADE: u64 = 256;
+
 #[derive(Clone, Copy, Debug)]
 struct SyncInFlight {
     id: SyncId,
     target: Reach,
-    started_us: u64,
+    started: Started,
+}
+
+/// How and when a sync was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Started {
+    /// What it covers.
+    pub scope: SyncScope,
+    /// When, in microseconds of the clock that never jumps.
+    pub at_us: u64,
 }
 
 /// What is proven of one log, and what is wanted.
@@ -126,26 +147,24 @@ impl LogSync {
 
     /// When the sync in flight was started.
     pub fn started_us(&self) -> Option<u64> {
-        self.in_flight.map(|sync| sync.started_us)
+        self.in_flight.map(|sync| sync.started.at_us)
     }
 
     /// A sync starts; every write below `target` has completed.
-    pub fn start(&mut self, id: SyncId, target: Reach, now_us: u64) {
+    pub fn start(&mut self, id: SyncId, target: Reach, started: Started) {
         assert!(self.in_flight.is_none() && !self.failed);
         self.in_flight = Some(SyncInFlight {
             id,
             target,
-            started_us: now_us,
+            started,
         });
-        self.unsynced_since_us = Some(now_us);
+        self.unsynced_since_us = Some(started.at_us);
     }
 
-    /// A sync succeeded; `written` is the contiguous prefix of completed writes now. False: it is not the one in
+    /// A sync succeeded; `written` is the contiguous prefix of completed writes now. `None`: it is not the one in
     /// flight, and proves nothing.
-    pub fn finish(&mut self, id: SyncId, written: Reach) -> bool {
-        let Some(sync) = self.in_flight.take_if(|sync| sync.id == id) else {
-            return false;
-        };
+    pub fn finish(&mut self, id: SyncId, written: Reach) -> Option<Started> {
+        let sync = self.in_flight.take_if(|sync| sync.id == id)?;
         if !self.failed {
             // Behind the last plain write every write brought its own proof.
             let all_proven = self.plain_byte <= sync.target.byte;
@@ -154,17 +173,13 @@ impl LogSync {
                 self.unsynced_since_us = None;
             }
         }
-        true
+        Some(sync.started)
     }
 
-    /// Whether this sync is the one in flight.
-    pub fn is_flying(&self, id: SyncId) -> bool {
-        self.in_flight.is_some_and(|sync| sync.id == id)
-    }
-
-    /// A sync failed: it proves nothing.
-    pub fn abandon(&mut self, id: SyncId) {
-        self.in_flight.take_if(|sync| sync.id == id);
+    /// A sync failed: it proves nothing. `None`: it is not the one in flight.
+    pub fn abandon(&mut self, id: SyncId) -> Option<Started> {
+        let sync = self.in_flight.take_if(|sync| sync.id == id)?;
+        Some(sync.started)
     }
 
     /// A write or sync failed: nothing is proven from here on (S3).
@@ -198,13 +213,34 @@ impl LogSync {
 #[derive(Debug, Default)]
 pub struct SyncPlan {
     dirty_logs: u32,
-    syncs_in_flight: u32,
+    /// Syncs in flight of single files.
+    files_in_flight: u32,
+    /// Logs that wait for the sync of the file system in flight.
+    riders_in_flight: u32,
     /// Logs that need a sync, oldest waiter first.
     queue: VecDeque<LogId>,
     last_sync: u64,
+    /// `None`: the file system can't be synced as a whole.
+    costs: Option<Costs>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Costs {
+    /// What was believed at first.
+    first: SyncCosts,
+    /// What was measured since.
+    now: SyncCosts,
 }
 
 impl SyncPlan {
+    /// With what syncs are believed to cost; `None` where the file system can't be synced as a whole.
+    pub fn new(costs: Option<SyncCosts>) -> Self {
+        Self {
+            costs: costs.map(|first| Costs { first, now: first }),
+            ..Self::default()
+        }
+    }
+
     /// Whether a write that is wanted durable should prove itself.
     pub fn writes_prove_themselves(&self) -> bool {
         self.dirty_logs <= SYNCED_LOGS_MAX
@@ -234,35 +270,70 @@ impl SyncPlan {
         }
     }
 
-    /// The next log whose sync may start now. It may have gone, or not need one any more.
-    pub fn next_due(&mut self) -> Option<LogId> {
-        if self.syncs_in_flight >= SYNCS_IN_FLIGHT_MAX {
+    /// How the logs that wait are to be synced now. `None`: when what is in flight has come back.
+    pub fn scope(&mut self) -> Option<SyncScope> {
+        if self.queue.is_empty() {
             return None;
         }
+        let dirty = u64::from(self.dirty_logs);
+        match &mut self.costs {
+            Some(costs) if dirty * costs.now.file_us > costs.now.file_system_us => {
+                (self.riders_in_flight == 0).then_some(SyncScope::FileSystem)
+            }
+            _ => (self.files_in_flight < SYNCS_IN_FLIGHT_MAX).then_some(SyncScope::File),
+        }
+    }
+
+    /// The next log that waits. It may have gone, or not need a sync any more.
+    pub fn next_waiting(&mut self) -> Option<LogId> {
         self.queue.pop_front()
     }
 
-    /// The log that [`Self::next_due`] named was found; true if it still needs a sync.
+    /// The log that [`Self::next_waiting`] named was found; true if it still needs a sync.
     pub fn take(&mut self, sync: &mut LogSync) -> bool {
         sync.queued = false;
         sync.needs_sync()
     }
 
     /// A name for a sync that starts.
-    pub fn started(&mut self) -> SyncId {
-        self.syncs_in_flight += 1;
+    pub fn started(&mut self, scope: SyncScope) -> SyncId {
+        match scope {
+            SyncScope::File => {
+                self.files_in_flight += 1;
+                if let Some(costs) = &mut self.costs {
+                    let (believed, first) =
+                        (&mut costs.now.file_system_us, costs.first.file_system_us);
+                    *believed = towards(*believed, first, COST_FADE);
+                }
+            }
+            SyncScope::FileSystem => self.riders_in_flight += 1,
+        }
         self.last_sync += 1;
         SyncId(self.last_sync)
     }
 
     /// A sync completed, however it went.
-    pub fn ended(&mut self) {
-        self.syncs_in_flight = self.syncs_in_flight.saturating_sub(1);
-    }
-
-    /// Syncs of this core in flight.
-    pub fn syncs_in_flight(&self) -> u32 {
-        self.syncs_in_flight
+    pub fn ended(&mut self, started: Started, now_us: u64) {
+        let took_us = now_us.saturating_sub(started.at_us);
+        match started.scope {
+            SyncScope::File => {
+                // The device works on all of them at once: each costs its share of the time.
+                let share_us = took_us / u64::from(self.files_in_flight.max(1));
+                self.files_in_flight = self.files_in_flight.saturating_sub(1);
+                if let Some(costs) = &mut self.costs {
+                    costs.now.file_us = towards(costs.now.file_us, share_us, COST_WEIGHT).max(1);
+                }
+            }
+            SyncScope::FileSystem => {
+                self.riders_in_flight = self.riders_in_flight.saturating_sub(1);
+                if let Some(costs) = &mut self.costs
+                    && self.riders_in_flight == 0
+                {
+                    let believed = &mut costs.now.file_system_us;
+                    *believed = towards(*believed, took_us, COST_WEIGHT).max(1);
+                }
+            }
+        }
     }
 
     /// Logs of this core that are dirty.
@@ -271,9 +342,24 @@ impl SyncPlan {
     }
 }
 
+/// `value` moved by one part of `parts` towards `target`, and at least by one.
+fn towards(value: u64, target: u64, parts: u64) -> u64 {
+    let step = value.abs_diff(target).div_ceil(parts);
+    if target > value {
+        value + step
+    } else {
+        value - step
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const FILE: Started = Started {
+        scope: SyncScope::File,
+        at_us: 0,
+    };
 
     /// Ten bytes an offset.
     fn reach(offset: i64) -> Reach {
@@ -310,11 +396,11 @@ mod tests {
         sync.note_write(reach(1).byte, reach(2), true);
         assert_eq!(sync.durable().offset, Offset(0));
         assert!(sync.needs_sync());
-        sync.start(SyncId(1), reach(2), 0);
+        sync.start(SyncId(1), reach(2), FILE);
         assert!(!sync.needs_sync(), "one at a time");
         // Completed while the sync is in flight, proven by itself once the gap is closed.
         sync.note_write(reach(2).byte, reach(3), true);
-        assert!(sync.finish(SyncId(1), reach(3)));
+        assert_eq!(sync.finish(SyncId(1), reach(3)), Some(FILE));
         assert_eq!(sync.durable().offset, Offset(3));
     }
 
@@ -323,7 +409,7 @@ mod tests {
         let mut sync = log();
         sync.want(Offset(9));
         sync.note_write(reach(0).byte, reach(1), false);
-        sync.start(SyncId(1), reach(1), 0);
+        sync.start(SyncId(1), reach(1), FILE);
         sync.note_write(reach(1).byte, reach(2), false);
         sync.finish(SyncId(1), reach(2));
         assert_eq!(sync.durable().offset, Offset(1));
@@ -335,13 +421,13 @@ mod tests {
         let mut sync = log();
         sync.want(Offset(9));
         sync.note_write(reach(0).byte, reach(1), false);
-        sync.start(SyncId(1), reach(1), 0);
+        sync.start(SyncId(1), reach(1), FILE);
         sync.fail();
-        assert!(sync.finish(SyncId(1), reach(1)));
+        assert_eq!(sync.finish(SyncId(1), reach(1)), Some(FILE));
         sync.note_write(reach(1).byte, reach(2), true);
         assert_eq!(sync.durable().offset, Offset(0));
         assert!(!sync.is_dirty() && !sync.needs_sync());
-        assert!(!sync.finish(SyncId(7), reach(2)), "never started");
+        assert_eq!(sync.finish(SyncId(7), reach(2)), None, "never started");
     }
 
     #[test]
@@ -371,5 +457,99 @@ mod tests {
         assert!(plan.writes_prove_themselves());
         plan.forget(&mut logs[1]);
         assert_eq!(plan.dirty_logs(), SYNCED_LOGS_MAX - 1);
+    }
+
+    const COSTS: SyncCosts = SyncCosts {
+        file_us: 100,
+        file_system_us: 1000,
+    };
+
+    /// A plan with so many dirty logs, all of which wait for a sync.
+    fn waiting(count: u32, costs: Option<SyncCosts>) -> (SyncPlan, Vec<LogSync>) {
+        let mut plan = SyncPlan::new(costs);
+        let mut logs: Vec<LogSync> = (0..count).map(|_| log()).collect();
+        for (slot, sync) in (0..).zip(&mut logs) {
+            sync.want(Offset(1));
+            sync.note_write(reach(0).byte, reach(1), false);
+            plan.refresh(
+                LogId {
+                    slot,
+                    generation: 0,
+                },
+                sync,
+            );
+        }
+        (plan, logs)
+    }
+
+    /// Starts what waits, as [`SyncPlan::scope`] says; how many, and of which scope the last was.
+    fn start_all(plan: &mut SyncPlan) -> (usize, Option<SyncScope>) {
+        let (mut count, mut last) = (0, None);
+        while let Some(scope) = plan.scope() {
+            last = Some(scope);
+            let whole = scope == SyncScope::FileSystem;
+            for _ in 0..if whole { usize::MAX } else { 1 } {
+                if plan.next_waiting().is_none() {
+                    break;
+                }
+                plan.started(scope);
+                count += 1;
+            }
+        }
+        (count, last)
+    }
+
+    #[test]
+    fn files_are_synced_one_by_one_while_that_costs_less_than_the_file_system() {
+        let (mut plan, _) = waiting(10, Some(COSTS));
+        assert_eq!(start_all(&mut plan), (10, Some(SyncScope::File)));
+        let (mut plan, _) = waiting(11, Some(COSTS));
+        assert_eq!(start_all(&mut plan), (11, Some(SyncScope::FileSystem)));
+        let (mut plan, _) = waiting(1000, None);
+        let most = SYNCS_IN_FLIGHT_MAX as usize;
+        assert_eq!(start_all(&mut plan), (most, Some(SyncScope::File)));
+    }
+
+    #[test]
+    fn what_arrives_during_a_sync_of_the_file_system_rides_the_next_one() {
+        let (mut plan, mut logs) = waiting(20, Some(COSTS));
+        for _ in 0..10 {
+            let log = plan.next_waiting().expect("twenty wait");
+            assert!(plan.take(&mut logs[log.slot as usize]));
+            plan.started(SyncScope::FileSystem);
+        }
+        assert_eq!(plan.scope(), None);
+        let started = Started {
+            scope: SyncScope::FileSystem,
+            at_us: 0,
+        };
+        for _ in 0..9 {
+            plan.ended(started, 900);
+            assert_eq!(plan.scope(), None, "all riders get off first");
+        }
+        plan.ended(started, 900);
+        assert_eq!(plan.scope(), Some(SyncScope::FileSystem));
+    }
+
+    #[test]
+    fn costs_follow_what_is_measured_and_a_bad_experience_fades() {
+        let (mut plan, _) = waiting(20, Some(COSTS));
+        let slow = Started {
+            scope: SyncScope::FileSystem,
+            at_us: 0,
+        };
+        for _ in 0..5 {
+            plan.started(SyncScope::FileSystem);
+            plan.ended(slow, 1_000_000);
+        }
+        assert_eq!(plan.scope(), Some(SyncScope::File));
+        let mut files = 0;
+        while plan.scope() == Some(SyncScope::File) {
+            plan.started(SyncScope::File);
+            plan.ended(FILE, COSTS.file_us);
+            files += 1;
+            assert!(files < 10_000, "it is tried again some time");
+        }
+        assert!(files > 100, "but not soon");
     }
 }

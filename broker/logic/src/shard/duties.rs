@@ -2,7 +2,7 @@
 //! reports that it is drained.
 
 use super::Shard;
-use super::interface::{Effect, Effects, LogId, Now, Unwritten};
+use super::interface::{Effect, Effects, LogId, Now, SyncScope, Unwritten};
 use super::step::FENCED_LOGS_MAX;
 use crate::log::Log;
 
@@ -63,12 +63,17 @@ impl Shard {
     }
 
     fn start_syncs(&mut self, now: Now, out: &mut Effects) {
-        while let Some(id) = self.plan.next_due() {
-            self.with_log(now, out, id, |log, cx| {
-                if cx.plan.take(&mut log.sync) && log.is_open() {
-                    log.start_sync(cx);
+        while let Some(scope) = self.plan.scope() {
+            while let Some(id) = self.plan.next_waiting() {
+                self.with_log(now, out, id, |log, cx| {
+                    if cx.plan.take(&mut log.sync) && log.is_open() {
+                        log.start_sync(scope, cx);
+                    }
+                });
+                if scope == SyncScope::File {
+                    break;
                 }
-            });
+            }
         }
     }
 

@@ -87,7 +87,7 @@ impl Shard {
             memory: ChunkMemory::new(&config),
             slots: Vec::new(),
             free: Vec::new(),
-            plan: SyncPlan::default(),
+            plan: SyncPlan::new(config.sync_costs),
             ledger,
             parked: ParkedFetches::default(),
             admission: Admission {

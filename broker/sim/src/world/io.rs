@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use tackboard_logic::shard::interface::{
-    Effect, Input, LedgerFile, LogId, SegmentBase, StorageFault, SyncId, WriteId,
+    Effect, Input, LedgerFile, LogId, SegmentBase, StorageFault, SyncId, SyncScope, WriteId,
 };
 
 use tackboard_schema::Durability;
@@ -143,7 +143,17 @@ impl World {
                 };
                 (vec![action], Completion::Written(log, write))
             }
-            Effect::Sync { log, segment, sync } => {
+            // Each rider of a sync of the file system meets a fate of its own here: the file system may say EIO for one
+            // file and not for another, and all of them failing at once teaches nothing more.
+            Effect::Sync {
+                log,
+                segment,
+                sync,
+                scope,
+            } => {
+                if scope == SyncScope::FileSystem {
+                    self.see(Seen::SyncOfFileSystem);
+                }
                 let number = self.host(core).partitions[&log];
                 if self.partition(number).config.durability == Durability::Fsync {
                     self.see(Seen::SyncOfFsyncLog);

@@ -79,10 +79,30 @@ pub struct ShardConfig {
     pub reserve_bytes: u64,
     /// Cores that append to the same file system, this one included.
     pub cores: u64,
+    /// What syncs are believed to cost before any was measured; `None` where the file system can't be synced as a whole.
+    pub sync_costs: Option<SyncCosts>,
     /// The data folder's id, for the header of the ledger.
     pub directory_id: [u8; 16],
     /// This run's number, for the header of the ledger: greater than that of every earlier run.
     pub broker_epoch: u64,
+}
+
+/// What it costs to put writes on the medium.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncCosts {
+    /// One file among many, in microseconds.
+    pub file_us: u64,
+    /// The whole file system at once, in microseconds.
+    pub file_system_us: u64,
+}
+
+/// What a sync covers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SyncScope {
+    /// One file (`fdatasync`).
+    File,
+    /// Every file of the file system (`syncfs`, and what makes it reach the medium).
+    FileSystem,
 }
 
 impl Default for ShardConfig {
@@ -94,6 +114,7 @@ impl Default for ShardConfig {
             index_bytes: 16 << 20,
             reserve_bytes: 0,
             cores: 1,
+            sync_costs: None,
             directory_id: [0; 16],
             broker_epoch: 0,
         }

@@ -4,7 +4,7 @@ use tackboard_schema::{LeaderEpoch, Offset, TopicPartition};
 
 use super::{
     CachedSlice, ChunkId, FetchAnswer, LogConfig, LogId, PayloadId, Produced, Refusal, SegmentBase,
-    StorageFault, SyncId, Ticket, Truncated, Unwritten, WriteId,
+    StorageFault, SyncId, SyncScope, Ticket, Truncated, Unwritten, WriteId,
 };
 use crate::ledger::LedgerLog;
 use crate::log::recovery::RestartClass;
@@ -107,7 +107,7 @@ pub enum Effect {
         /// Completion must prove durability (O_DSYNC).
         synced: bool,
     },
-    /// `fdatasync` a segment.
+    /// Put what was written of a segment before this effect on the medium.
     Sync {
         /// Whose.
         log: LogId,
@@ -115,6 +115,8 @@ pub enum Effect {
         segment: SegmentBase,
         /// Its name in [`Input::Synced`].
         sync: SyncId,
+        /// How. Syncs of the whole file system that come out of one step are one.
+        scope: SyncScope,
     },
     /// Extend a segment's file to `size` with size extension. A failure gives back what it took, but never cuts
     /// below the end of a write that was started.

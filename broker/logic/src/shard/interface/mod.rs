@@ -27,7 +27,7 @@ mod report;
 pub use answer::{
     CachedSlice, DiskRead, FetchAnswer, FetchData, Produced, TimestampScan, Truncated,
 };
-pub use configuration::{LogConfig, RetentionClock, ShardConfig};
+pub use configuration::{LogConfig, RetentionClock, ShardConfig, SyncCosts, SyncScope};
 pub use effect::{Effect, Effects, LedgerFile, Reopen};
 pub use input::{Append, FetchEntry, Input, OpenLog, Truncate};
 pub use names::{
