@@ -108,6 +108,8 @@ pub struct Folder {
     pub restart: RestartClass,
     /// The last process stopped in order.
     pub was_clean: bool,
+    /// No run has begun on it yet.
+    pub is_new: bool,
     /// What its ledgers prove.
     pub ledger: LedgerImage,
     old_ledgers: Vec<std::path::PathBuf>,
@@ -158,6 +160,7 @@ impl Folder {
             std::fs::create_dir_all(&folder).map_err(fault("create", &folder))?;
         }
         let stored = read_superblock(&paths)?;
+        let is_new = stored.is_none();
         let boot_id = boot_id();
         let (superblock, restart) = match stored {
             Some(last) if last.broker_id != broker => {
@@ -208,6 +211,7 @@ impl Folder {
             boot_id,
             restart,
             was_clean,
+            is_new,
             ledger,
             old_ledgers,
         })

@@ -28,6 +28,6 @@ mod status;
 
 pub use metadata_log::{MetadataLogError, RecoverySummary};
 pub use start::{
-    ControlConfig, ControlError, ControlEvent, ControlHandle, RefreshMetrics, ShutdownReport,
-    StorageLabels, start,
+    ControlConfig, ControlError, ControlEvent, ControlHandle, Metadata, RefreshMetrics,
+    ShutdownReport, StorageLabels, start,
 };

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,8 +28,6 @@ pub struct ControlConfig {
     pub broker: BrokerId,
     /// From the superblock; drawn at random at the first start.
     pub cluster_id: ClusterId,
-    /// The last run on the folder ended cleanly: nothing in it can be torn.
-    pub was_clean: bool,
     /// The data folder, locked by the caller. The metadata goes to `meta/` in it.
     pub data_dir: PathBuf,
     /// What clients are told of the native listener on any core.
@@ -144,19 +142,36 @@ pub struct ControlHandle {
 /// The control thread reports at the deadline at the latest; this much later it has died.
 const REPORT_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Opens the metadata, registers this process (which bumps the epochs of what it leads), starts the
+/// The metadata of a data folder, opened.
+pub struct Metadata {
+    log: MetadataLog,
+    recovery: RecoverySummary,
+}
+
+impl Metadata {
+    /// Opens it, or starts it in a new folder. After a clean stop nothing can be torn, and what looks so is damage.
+    ///
+    /// # Errors
+    /// What is wrong with it; nothing was changed.
+    pub fn open(
+        data_dir: &Path,
+        cluster_id: ClusterId,
+        was_clean: bool,
+    ) -> Result<Metadata, ControlError> {
+        let limits = Limits::default();
+        let (log, recovery) = MetadataLog::open_after(data_dir, cluster_id, limits, was_clean)?;
+        Ok(Metadata { log, recovery })
+    }
+}
+
+/// Registers this process (which bumps the epochs of what it leads), starts the
 /// thread and publishes the first image to the cores.
 ///
 /// # Errors
 /// Before the thread runs; nothing then runs, and the metadata is as it was or holds the registration.
-pub fn start(config: ControlConfig) -> Result<ControlHandle, ControlError> {
+pub fn start(config: ControlConfig, metadata: Metadata) -> Result<ControlHandle, ControlError> {
     let fail = |action| move |source| ControlError::Io { action, source };
-    let (mut log, recovery) = MetadataLog::open_after(
-        &config.data_dir,
-        config.cluster_id,
-        Limits::default(),
-        config.was_clean,
-    )?;
+    let Metadata { mut log, recovery } = metadata;
     register(&mut log, &config)?;
     let first_image = log.image();
     let http_address = config

@@ -29,10 +29,11 @@ fn stage(data_dir: &Path, core_count: usize, inbox_capacity: usize) -> Stage {
     let (senders, cores): (Vec<_>, Vec<_>) = (0..core_count)
         .map(|_| flume::bounded(inbox_capacity))
         .unzip();
-    let handle = start(ControlConfig {
+    let cluster_id = ClusterId([3; 16]);
+    let metadata = Metadata::open(data_dir, cluster_id, false).expect("its metadata");
+    let config = ControlConfig {
         broker: BrokerId(1),
-        cluster_id: ClusterId([3; 16]),
-        was_clean: false,
+        cluster_id,
         data_dir: data_dir.to_owned(),
         any_core: endpoint(7400),
         core_endpoints: (0..core_count)
@@ -50,8 +51,8 @@ fn stage(data_dir: &Path, core_count: usize, inbox_capacity: usize) -> Stage {
             io: "direct",
             file_system: "ext4",
         },
-    })
-    .expect("starts");
+    };
+    let handle = start(config, metadata).expect("starts");
     Stage {
         handle,
         cores,

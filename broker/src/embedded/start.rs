@@ -14,7 +14,7 @@ use crate::{
     bridge::{CONTROL_INBOX_MAX, CoreSender, Metrics, ToCore, Undelivered},
     check::{StorageVerdict, direct_io_remedy, judge_storage},
     config::{Config, DirectIo, SyncFs},
-    control::{self, ControlConfig, StorageLabels},
+    control::{self, ControlConfig, Metadata, StorageLabels},
     data_folder::Folder,
     disk::{file::Access, flusher::Flusher},
     shard::run::Recovered,
@@ -36,7 +36,7 @@ pub fn start_then(config: Config, ready: impl FnOnce()) -> Result<Handle, StartE
     let config = Arc::new(config);
     let storage = storage(&config)?;
     let (mut folder, sockets) = reserve_all(&config)?;
-    folder.begin_run()?;
+    let metadata = begin_run(&config, &mut folder)?;
     let metrics = Metrics::new(config.cores.len());
     let watchdog = Watchdog::start();
     let core_count = config.cores.len();
@@ -46,9 +46,8 @@ pub fn start_then(config: Config, ready: impl FnOnce()) -> Result<Handle, StartE
         (0..core_count).map(|_| inbox(CONTROL_INBOX_MAX)).unzip();
     let native = sockets.native.1;
     let core_addresses: Vec<_> = sockets.cores.iter().map(|(_, address)| *address).collect();
-    let control = control::start(ControlConfig {
+    let control = ControlConfig {
         cluster_id: ClusterId(folder.cluster_id()),
-        was_clean: folder.was_clean,
         cores: control_senders.into_iter().map(core_sender).collect(),
         inbox: control_inbox,
         http: sockets.http,
@@ -62,7 +61,8 @@ pub fn start_then(config: Config, ready: impl FnOnce()) -> Result<Handle, StartE
         partitions_per_core_max: config.partitions_max_per_core,
         reserve_bytes: config.reserve_bytes,
         memory_bytes: config.memory.total_bytes,
-    })?;
+    };
+    let control = control::start(control, metadata)?;
     for skipped in &control.recovery.snapshots_skipped {
         tracing::warn!(%skipped, "a metadata snapshot could not be read; the one before it and the log were used");
     }
@@ -174,6 +174,21 @@ fn flusher(config: &Config, folder: &Folder) -> Option<Flusher> {
             None
         }
     }
+}
+
+/// Opens the metadata and puts on the medium that a run has begun. A start that is refused leaves the folder as the last
+/// run did: were it not called clean any more, the next start would take damaged metadata for a torn end and cut it off.
+/// The first thing in a new folder is its superblock, to which the metadata belongs.
+fn begin_run(config: &Config, folder: &mut Folder) -> Result<Metadata, StartError> {
+    if folder.is_new {
+        folder.begin_run()?;
+    }
+    let cluster_id = ClusterId(folder.cluster_id());
+    let metadata = Metadata::open(&config.data_dir, cluster_id, folder.was_clean)?;
+    if !folder.is_new {
+        folder.begin_run()?;
+    }
+    Ok(metadata)
 }
 
 fn access(storage: &StorageVerdict) -> Access {
