@@ -7,8 +7,10 @@ use super::number::{byte_rate, bytes, grouped, milliseconds, rate};
 use super::results::{Cost, Flow, RunResult, ScheduleReport, Setting, StageResult};
 use crate::measure::latency::{Latency, PERCENTILES};
 use crate::measure::steal::STOLEN_SHARE_NOTED;
-use crate::verdict::faults::NAMED_MAX;
 use crate::verdict::judge::Verdict;
+
+/// Most faults that are shown by name; the JSON object has all that are kept.
+const FAULTS_SHOWN_MAX: usize = 100;
 
 /// Writes to standard output. Somebody who closes it early is not told anything any more; that is no error.
 pub struct Screen {
@@ -158,13 +160,17 @@ impl Screen {
         }
     }
 
-    /// Every fault that was kept by name.
+    /// The first faults by name.
     fn faults(&mut self, verdict: &Verdict) {
-        for named in &verdict.faults.named {
-            self.line(&named.to_string());
+        let named = &verdict.faults.named;
+        for fault in named.iter().take(FAULTS_SHOWN_MAX) {
+            self.line(&fault.to_string());
         }
-        if verdict.faults.named.len() == NAMED_MAX {
-            self.line(&format!("… these are the first {NAMED_MAX}"));
+        if named.len() > FAULTS_SHOWN_MAX {
+            self.line(&format!(
+                "… these are the first {FAULTS_SHOWN_MAX}; --json and run.json name {}",
+                grouped(named.len() as u64)
+            ));
         }
         if verdict.unacknowledged > 0 {
             self.line(&format!(

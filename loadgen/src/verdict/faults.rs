@@ -2,8 +2,8 @@
 
 use crate::workload::event::Corruption;
 
-/// How many faults are kept by name; all are counted.
-pub const NAMED_MAX: usize = 100;
+/// How many faults are kept by name (some 100 bytes each); all are counted.
+pub const NAMED_MAX: usize = 10_000;
 
 /// One thing that must not happen.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -18,3 +18,5 @@ pub mod read;
 
 #[cfg(test)]
 mod judge_test;
+#[cfg(test)]
+mod planted_test;
