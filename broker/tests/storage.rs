@@ -401,3 +401,124 @@ fn a_stop_on_a_full_disk_says_what_it_leaves_and_loses_nothing_acknowledged() {
     let mut wire = Raw::connect(broker.address.parse().expect("an address"));
     assert_holds(&mut wire, "t", &expected);
 }
+
+/// The sum of a metric over the cores.
+fn metric(broker: &Broker, name: &str) -> u64 {
+    let page = http_get(&broker.http, "/metrics");
+    let samples = page.lines().filter_map(|line| {
+        let rest = line.strip_prefix(name)?;
+        let value = rest
+            .strip_prefix(' ')
+            .or_else(|| rest.split_once("} ").map(|(_, value)| value));
+        value?.parse::<u64>().ok()
+    });
+    samples.sum()
+}
+
+/// Looks again and again until it is so.
+fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "not in time: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+}
+
+fn large_value(index: usize) -> Vec<u8> {
+    let mut value = format!("{index} ").into_bytes();
+    value.resize(200_000, b'.');
+    value
+}
+
+/// Appends so many events of 200 kB, none of which is refused.
+fn produce_all(wire: &mut Raw, topic: &str, indexes: std::ops::Range<usize>) {
+    for index in indexes {
+        let produced = wire.produce(topic, 0, &batch(1, &[&large_value(index)]));
+        produced.unwrap_or_else(|(code, message)| panic!("event {index}: {code}: {message}"));
+    }
+}
+
+#[test]
+fn all_logs_together_keep_within_their_budget_but_for_topics_that_are_exempt() {
+    const EARLIEST: i64 = -2;
+    const BUDGET: u64 = 16 << 20;
+    let place = folder();
+    let data = place.path().join("data");
+    let settings = [
+        "--set",
+        "log.budget.bytes=16 MiB",
+        "--set",
+        "log.segment.bytes=2 MiB",
+    ];
+    let broker = Broker::spawn(serve(&data, &settings));
+    broker.ok("topic create old", "");
+    broker.ok("topic create new", "");
+    broker.ok(
+        "topic create kept --config tackboard.retention.budget=exempt",
+        "",
+    );
+    let described = broker.ok("topic describe kept", "");
+    assert!(
+        described.contains("tackboard.retention.budget"),
+        "{described}"
+    );
+    assert_eq!(metric(&broker, "tackboard_log_budget_bytes"), BUDGET);
+
+    let mut wire = Raw::connect(broker.address.parse().expect("an address"));
+    // A segment holds ten events. Of the old ones more can go than has to.
+    produce_all(&mut wire, "kept", 0..10);
+    produce_all(&mut wire, "old", 0..60);
+    produce_all(&mut wire, "new", 0..40);
+    let bytes = || metric(&broker, "tackboard_log_bytes");
+    let dropped = || metric(&broker, "tackboard_log_budget_dropped_bytes");
+    // Nothing less will do; what is shown of the logs may be a second old.
+    let excess = 110 * 200_000 - BUDGET;
+    eventually("22 MB come down to 16 MiB", || {
+        dropped() >= excess && bytes() <= BUDGET
+    });
+    let start = |wire: &mut Raw, topic: &str| wire.list_offset(topic, 0, EARLIEST).0;
+    assert_eq!(start(&mut wire, "kept"), 0);
+    assert!(start(&mut wire, "old") > 0);
+    assert_eq!(start(&mut wire, "new"), 0, "the oldest go first");
+    let begins = start(&mut wire, "old");
+    let found = wire.fetch("old", 0, begins).expect("it can be read");
+    assert_eq!(found[0], (begins, large_value(begins as usize)));
+    let refused = wire.fetch("old", 0, 0).expect_err("it has gone");
+    assert_eq!(refused, ErrorCode::OffsetOutOfRange.code());
+
+    broker.signal(libc::SIGKILL);
+    drop(broker);
+    let broker = Broker::spawn(serve(&data, &settings));
+    let mut wire = Raw::connect(broker.address.parse().expect("an address"));
+    assert_eq!(start(&mut wire, "old"), begins, "it stays gone");
+    assert_eq!(start(&mut wire, "kept"), 0);
+}
+
+#[test]
+fn with_a_budget_a_disk_that_would_be_full_takes_events_on_and_on() {
+    let place = folder();
+    let Some((mounts, data, settings)) = small_disk(place.path()) else {
+        return;
+    };
+    // More than the disk has: what matters is how much is free.
+    let budget = ["--set", "log.budget.bytes=1 GiB"];
+    let more = [
+        &settings[..],
+        &budget,
+        &["--set", "storage.reserve_bytes=16 MiB"],
+    ]
+    .concat();
+    let broker = Broker::spawn(mounts.inside(&serve(&data, &more)));
+    broker.ok("topic create t", "");
+    let mut wire = Raw::connect(broker.address.parse().expect("an address"));
+    // 160 MB into 96 MiB, no more in a second than can be made room for.
+    for round in 0..20 {
+        produce_all(&mut wire, "t", round * 40..(round + 1) * 40);
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    }
+    assert!(metric(&broker, "tackboard_log_budget_dropped_bytes") > 0);
+    const LATEST: i64 = -1;
+    assert_eq!(wire.list_offset("t", 0, LATEST).0, 800);
+    let last = wire.fetch("t", 0, 799).expect("it can be read");
+    assert_eq!(last, [(799, large_value(799))]);
+}

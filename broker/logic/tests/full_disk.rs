@@ -2,7 +2,7 @@
 
 mod support;
 
-use support::{World, batch, partition};
+use support::{World, batch, free_space, partition};
 use tackboard_logic::log::recovery::RestartClass;
 use tackboard_logic::shard::interface::*;
 use tackboard_schema::record_batch::BatchHeader;
@@ -86,7 +86,7 @@ fn those_who_wait_for_a_full_disk_are_told_at_once_and_nothing_is_lost() {
         assert_eq!(refusal.code, ErrorCode::StorageFull);
         assert_eq!(refusal.detail, RefusalDetail::WritesWaitForSpace);
 
-        world.step(Input::FreeSpace { bytes: 1 << 30 });
+        world.step(free_space(1 << 30));
         world.complete_all();
         let repeated = world.append(log, retry);
         let produced = world.produced[&repeated].unwrap();
@@ -104,14 +104,14 @@ fn those_who_wait_for_a_full_disk_are_told_at_once_and_nothing_is_lost() {
 #[test]
 fn what_was_deleted_frees_its_space_at_once_while_there_is_too_little() {
     let (mut world, log) = opened(&small_segments());
-    world.step(Input::FreeSpace { bytes: 1 << 30 });
+    world.step(free_space(1 << 30));
     assert!(!world.shard.trash_delay().is_zero());
     append_until_full(&mut world, log, 3);
     assert!(world.shard.trash_delay().is_zero());
-    world.step(Input::FreeSpace { bytes: 1 << 30 });
+    world.step(free_space(1 << 30));
     world.complete_all();
     assert!(!world.shard.trash_delay().is_zero());
-    world.step(Input::FreeSpace { bytes: 1000 });
+    world.step(free_space(1000));
     assert!(world.shard.trash_delay().is_zero());
 }
 
@@ -158,7 +158,7 @@ fn a_stop_with_space_again_leaves_nothing() {
 fn nothing_is_reserved_ahead_beyond_half_of_a_logs_share_of_the_free_space() {
     let reserved = |free: u64| {
         let mut world = World::new(ShardConfig::default(), 5);
-        world.step(Input::FreeSpace { bytes: free });
+        world.step(free_space(free));
         let config = LogConfig {
             segment_bytes: 8 << 20,
             ..LogConfig::default()
@@ -183,7 +183,7 @@ fn below_the_reserve_appends_are_refused_until_there_is_clearly_more() {
     let mut world = World::new(config, 5);
     let log = world.open(partition(0), LogConfig::default(), RestartClass::Clean);
     let mut code_at = |bytes: u64| {
-        world.step(Input::FreeSpace { bytes });
+        world.step(free_space(bytes));
         let ticket = world.append(log, batch(&[b"a"], None, 0));
         world
             .produced

@@ -117,6 +117,8 @@ events! {
     Sealed = required,
     /// Retention deleted a segment.
     SegmentDeleted = required,
+    /// Segments went for the budget of all logs.
+    BudgetDrop = required,
     /// A topic was deleted.
     TopicDeleted = required,
     /// A topic's settings changed.

@@ -68,6 +68,8 @@ pub struct Options {
     pub disk_bytes: u64,
     /// Free space below which appends are refused.
     pub reserve_bytes: u64,
+    /// Budget of all logs together.
+    pub log_budget_bytes: Option<u64>,
     /// Sizes of the values, upper bound.
     pub value_bytes_max: u64,
     /// Memory of a core.
@@ -127,6 +129,12 @@ impl Options {
                     file_system_us,
                 }
             }),
+            // The next draw of such a copy.
+            log_budget_bytes: {
+                let mut aside = rng.clone();
+                aside.next_u64();
+                aside.pick(&[None, None, Some(64 << 10), Some(2 << 20)])
+            },
         }
     }
 
@@ -155,6 +163,7 @@ impl Options {
                 RetentionClock::Record,
             ]),
             batch_bytes_max: rng.pick(&[4_000, 100_000, 1_048_588]),
+            yields_to_budget: self.log_budget_bytes.is_some() && !rng.one_in(4),
         }
     }
 
@@ -178,6 +187,7 @@ impl Options {
             index_bytes: 1 << 20,
             reserve_bytes: self.reserve_bytes,
             sync_costs: self.sync_costs,
+            log_budget_bytes: self.log_budget_bytes,
             directory_id: [7; 16],
             broker_epoch,
         }

@@ -238,6 +238,12 @@ core_metrics! {
     log_bytes: Gauge,
         "Bytes of all log segments of this core's partitions.",
         "Compare with the free space; lower `log.retention.ms` or add a disk before the reserve is reached.";
+    log_yielding_bytes: Gauge,
+        "Of these, bytes of topics whose oldest segments may go for `log.budget.bytes`.",
+        "Small beside `log_bytes`: topics that are exempt from the budget leave little that can go.";
+    log_budget_dropped_bytes: Counter,
+        "Bytes of log segments that went because all logs together exceeded `log.budget.bytes`, or free space came near the reserve.",
+        "A steady rise is the budget at work. Events go before `log.retention.ms` is over: raise the budget if that is not wanted.";
     log_segments: Gauge,
         "Log segments of this core's partitions.",
         "Very many small ones: raise `log.segment.bytes` or `log.roll.ms`.";

@@ -47,6 +47,8 @@ pub struct Config {
     pub retention: Option<Duration>,
     /// Bytes of a partition above which its oldest segments are deleted; None: no bound.
     pub retention_bytes: Option<u64>,
+    /// Bytes of all logs together above which the oldest segments are deleted; None: no bound.
+    pub log_budget_bytes: Option<u64>,
     /// What to do where the file system refuses direct I/O.
     pub direct_io: DirectIo,
     /// How very many dirty logs are put on the medium.

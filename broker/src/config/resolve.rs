@@ -103,6 +103,7 @@ impl Reader<'_> {
             index_interval_bytes: self.plain_size("log.index.interval.bytes") as u32,
             retention,
             retention_bytes: self.size("log.retention.bytes"),
+            log_budget_bytes: self.size("log.budget.bytes"),
             direct_io: match self.word("storage.direct_io") {
                 "prefer" => DirectIo::Prefer,
                 _ => DirectIo::Require,

@@ -310,6 +310,17 @@ const LOGS: &[Setting] = &[
         "Size of one partition's log above which its oldest segments are deleted; \"none\": no bound. A topic can set its own.",
     ),
     setting(
+        "log.budget.bytes",
+        Kind::Size {
+            min: 16 * MIB,
+            max: 1024 * TIB,
+            words: &["none"],
+        },
+        "\"none\"",
+        None,
+        "Size of all logs of the broker together above which the oldest segments are deleted, whichever partition they are in; \"none\": no bound. With a budget the oldest segments also go when free space comes near storage.reserve_bytes, whoever took it, so that produce requests need not be refused. It is looked at once a second. A topic is exempt with tackboard.retention.budget = exempt; retention by time and by partition holds besides.",
+    ),
+    setting(
         "storage.direct_io",
         Kind::Choice(&["require", "prefer"]),
         "\"require\"",

@@ -50,6 +50,8 @@ pub struct ControlConfig {
     pub reserve_bytes: u64,
     /// `memory.total`, shown.
     pub memory_bytes: u64,
+    /// `log.budget.bytes`, shown beside what the logs take; 0 without a bound.
+    pub log_budget_bytes: u64,
     /// How the data folder is written, shown.
     pub storage: StorageLabels,
 }
@@ -198,6 +200,7 @@ pub fn start(config: ControlConfig, metadata: Metadata) -> Result<ControlHandle,
         data_dir: config.data_dir,
         reserve_bytes: config.reserve_bytes,
         memory_bytes: config.memory_bytes,
+        log_budget_bytes: config.log_budget_bytes,
         storage: config.storage,
         cluster_id: config.cluster_id,
         broker: config.broker,

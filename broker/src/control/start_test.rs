@@ -47,6 +47,7 @@ fn stage(data_dir: &Path, core_count: usize, inbox_capacity: usize) -> Stage {
         refresh_metrics: RefreshMetrics(Box::new(|_| {})),
         reserve_bytes: 1 << 20,
         memory_bytes: 1 << 30,
+        log_budget_bytes: 0,
         storage: StorageLabels {
             io: "direct",
             file_system: "ext4",

@@ -61,6 +61,7 @@ pub fn start_then(config: Config, ready: impl FnOnce()) -> Result<Handle, StartE
         partitions_per_core_max: config.partitions_max_per_core,
         reserve_bytes: config.reserve_bytes,
         memory_bytes: config.memory.total_bytes,
+        log_budget_bytes: config.log_budget_bytes.unwrap_or(0),
     };
     let control = control::start(control, metadata)?;
     for skipped in &control.recovery.snapshots_skipped {

@@ -3,7 +3,7 @@
 use std::{rc::Rc, time::Duration};
 
 use glommio::timer::sleep;
-use tackboard_logic::shard::interface::{Input, ShardStats};
+use tackboard_logic::shard::interface::{Input, LogSpace, ShardStats};
 
 use super::{Shard, state::State};
 
@@ -22,7 +22,8 @@ pub(super) async fn keep_house(shard: Rc<Shard>) {
             .await;
         shard.enter(|state| {
             if let Ok(bytes) = free {
-                state.step(Input::FreeSpace { bytes }, &[]);
+                let others = state.logs_of_others();
+                state.step(Input::FreeSpace { bytes, others }, &[]);
             }
             state.step(Input::Tick, &[]);
             known = state.publish(known);
@@ -32,6 +33,18 @@ pub(super) async fn keep_house(shard: Rc<Shard>) {
 }
 
 impl State {
+    /// What the logs of the other cores take, as these said a moment ago.
+    fn logs_of_others(&self) -> LogSpace {
+        let own = usize::from(self.core.0);
+        let cores = self.metrics.cores().iter().enumerate();
+        let others = cores.filter(|(core, _)| *core != own);
+        let spaces = others.map(|(_, metrics)| LogSpace {
+            bytes: metrics.log_bytes.get(),
+            yielding_bytes: metrics.log_yielding_bytes.get(),
+        });
+        spaces.sum()
+    }
+
     /// Adds what logic counted since `known` to the core's counters.
     fn publish(&mut self, known: ShardStats) -> ShardStats {
         let stats = self.machine.stats();
@@ -49,15 +62,16 @@ impl State {
         metrics.memory_append_bytes.set(stats.append_bytes);
         metrics.memory_tail_cache_bytes.set(stats.tail_cache_bytes);
         metrics.partitions_fenced.set(stats.fenced_logs);
-        let (mut bytes, mut segments) = (0, 0);
-        for (_, log) in self.topics.logs() {
-            if let Some(log) = self.machine.describe(log) {
-                bytes += log.size_bytes;
-                segments += u64::from(log.segment_count);
-            }
-        }
-        metrics.log_bytes.set(bytes);
+        metrics
+            .log_budget_dropped_bytes
+            .add(stats.budget_dropped_bytes - known.budget_dropped_bytes);
+        let logs = self.topics.logs();
+        let logs = logs.filter_map(|(_, log)| self.machine.describe(log));
+        let segments = logs.map(|log| u64::from(log.segment_count)).sum();
         metrics.log_segments.set(segments);
+        let space = self.machine.log_space();
+        metrics.log_bytes.set(space.bytes);
+        metrics.log_yielding_bytes.set(space.yielding_bytes);
         stats
     }
 }

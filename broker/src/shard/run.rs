@@ -303,6 +303,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         tail_cache_bytes: memory.tail_cache,
         index_bytes: memory.indexes,
         reserve_bytes: seed.config.reserve_bytes,
+        log_budget_bytes: seed.config.log_budget_bytes,
         cores: seed.peers.len() as u64,
         sync_costs: seed.flusher.is_some().then_some(SYNC_COSTS),
         directory_id: seed.directory_id,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
 use tackboard_logic::{
-    metadata::{Image, Limit, RetentionClock as TopicClock, Topic, TopicConfig},
+    metadata::{Image, Limit, RetentionBudget, RetentionClock as TopicClock, Topic, TopicConfig},
     request::produce::EffectiveAcks,
     shard::interface::{LogConfig, LogId, RetentionClock},
 };
@@ -201,6 +201,7 @@ pub fn log_config(config: &Config, topic: &TopicConfig) -> LogConfig {
             None | Some(TopicClock::Append) => RetentionClock::Append,
             Some(TopicClock::Record) => RetentionClock::Record,
         },
+        yields_to_budget: topic.retention_budget != Some(RetentionBudget::Exempt),
         batch_bytes_max: topic.batch_bytes_max.unwrap_or(config.batch_bytes_max),
     }
 }

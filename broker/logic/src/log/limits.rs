@@ -37,3 +37,6 @@ pub const PRODUCER_WINDOW_BATCHES: usize = 5;
 
 /// Longest record batch that recovery and reads believe, in bytes. No setting allows longer ones.
 pub const STORED_BATCH_BYTES_MAX: u32 = 64 << 20;
+
+/// An active segment with fewer bytes is not ended for the budget of all logs: many small logs would be cut into crumbs.
+pub const BUDGET_ROLL_BYTES_MIN: u64 = 1 << 20;

@@ -1,4 +1,5 @@
-//! The oldest segments go: after a time, or when the log is too large.
+//! The oldest segments go: after a time, when the log is too large, or when all logs together are
+//! (`shard/budget.rs` says which).
 //!
 //! Whole segments only, never one that reaches the high watermark, never the active one; an active segment that is
 //! past its time is rolled first. The log's new start is durable in the ledger before any file is unlinked (S6).
@@ -6,6 +7,8 @@
 use tackboard_schema::TimestampMs;
 use tackboard_schema::storage::ledger::LedgerRecord;
 
+use super::limits::BUDGET_ROLL_BYTES_MIN;
+use super::position::Position;
 use super::segment::{Seal, Segment};
 use super::{Log, LogState};
 use crate::ledger::writer::RecordNumber;
@@ -16,14 +19,17 @@ use crate::shard::interface::{Effect, RetentionClock, SegmentBase};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DoomedSegment {
     base: SegmentBase,
+    /// Of its log file, as far as known.
+    bytes: u64,
     /// Its files may go when this record is durable.
     record: RecordNumber,
-    unlinking: bool,
+    /// They are being unlinked, begun after this measurement of free space.
+    unlinking: Option<u64>,
 }
 
 impl DoomedSegment {
     pub(crate) fn is_flying(&self) -> bool {
-        self.unlinking
+        self.unlinking.is_some()
     }
 }
 
@@ -48,50 +54,93 @@ impl Log {
     }
 
     fn drop_expired(&mut self, cx: &mut Context<'_>) {
-        let from = self.doomed.len();
         let mut by_size = false;
-        loop {
-            let oldest = self.segments.oldest();
-            let Some(end) = oldest.end.filter(|_| oldest.seal == Seal::Sealed) else {
-                break;
-            };
+        let mut count = 0;
+        while let Some((segment, end)) = self.droppable(count) {
             // Only what is durable counts: the rest may be gone after a crash, and room made for it too early.
             let left = self.sync.durable().at.max(end.at).since(end.at);
             let too_large = self.config.retention_bytes.is_some_and(|max| left >= max);
-            let below = end.offset <= self.high_watermark.offset;
             // First by time, then by size, as Kafka does; what comes to the front by size is due by time the next time.
-            let expired = !by_size && self.is_expired(oldest, cx.now.wall);
+            let expired = !by_size && self.is_expired(segment, cx.now.wall);
             by_size |= !expired;
-            if !below || !(expired || too_large) {
+            if !(expired || too_large) {
                 break;
             }
-            self.log_start = self.log_start.max(end.offset);
-            let gone = self
-                .segments
-                .pop_oldest()
-                .expect("a sealed segment is not the active one");
-            *cx.index_bytes -= gone.index.memory_bytes() as i64;
-            let record = RecordNumber::default();
-            self.doomed.push_back(DoomedSegment {
-                base: gone.base,
-                record,
-                unlinking: false,
-            });
+            count += 1;
         }
-        if self.doomed.len() == from {
+        self.drop_oldest(count, cx);
+    }
+
+    /// A segment by its age, the oldest first, and its end, if it may go: it is at rest and wholly below the high
+    /// watermark. None behind one that may not go may.
+    fn droppable(&self, index: usize) -> Option<(&Segment, Position)> {
+        let segment = self.segments.get(index)?;
+        let end = segment.end.filter(|_| segment.seal == Seal::Sealed)?;
+        (end.offset <= self.high_watermark.offset).then_some((segment, end))
+    }
+
+    /// The log begins behind its oldest `count` segments. Their files go once the ledger says so on the medium.
+    fn drop_oldest(&mut self, count: usize, cx: &mut Context<'_>) {
+        if count == 0 {
             return;
         }
-        self.forget_below_start();
-        let offset = self.log_start;
+        let offset = self.droppable(count - 1).map(|(_, end)| end.offset);
+        self.log_start = self.log_start.max(offset.expect("each of them may go"));
         let record = cx.ledger.record(LedgerRecord::LogStart {
             partition: self.partition,
-            offset,
+            offset: self.log_start,
         });
-        self.doomed
-            .iter_mut()
-            .skip(from)
-            .for_each(|doomed| doomed.record = record);
+        for _ in 0..count {
+            let gone = self.segments.pop_oldest();
+            let gone = gone.expect("a sealed segment is not the active one");
+            *cx.index_bytes -= gone.index.memory_bytes() as i64;
+            self.doomed.push_back(DoomedSegment {
+                base: gone.base,
+                bytes: gone.end.map_or(0, |end| gone.bytes_to(end.at)),
+                record,
+                unlinking: None,
+            });
+        }
+        self.forget_below_start();
         *cx.ledger_urgent = true;
+    }
+
+    // ---- the budget of all logs ----------------------------------------------------------------------------------
+
+    /// Whether its oldest segments may go for the budget of all logs.
+    pub(crate) fn yields(&self) -> bool {
+        self.config.yields_to_budget && self.is_open() && !self.is_truncating()
+    }
+
+    /// When a segment was last appended to and how large it is, the oldest first, if it may go now.
+    pub(crate) fn yielding(&self, index: usize) -> Option<(Option<TimestampMs>, u64)> {
+        let (segment, end) = self.droppable(index)?;
+        Some((segment.last_append, segment.bytes_to(end.at)))
+    }
+
+    /// The oldest `count` segments go; each of them may.
+    pub(crate) fn give(&mut self, count: usize, cx: &mut Context<'_>) {
+        self.drop_oldest(count, cx);
+    }
+
+    /// Bytes of the active segment, and when it was begun, if it is worth to be ended so that it can go.
+    pub(crate) fn endable(&self) -> Option<(Option<TimestampMs>, u64)> {
+        let active = self.segments.active();
+        let bytes = active.bytes_to(self.positions.appended().at);
+        let is_worth_it = bytes >= BUDGET_ROLL_BYTES_MIN && active.created;
+        // One that was ended before is still on its way: it goes first.
+        let is_next = self.segments.oldest_unsealed().is_none();
+        (is_worth_it && is_next).then_some((active.first_append, bytes))
+    }
+
+    /// Ends the active segment; [`Log::endable`] says whether it may be.
+    pub(crate) fn end_active(&mut self, cx: &mut Context<'_>) {
+        self.roll(cx);
+    }
+
+    /// Bytes of files that go and are not gone yet.
+    pub(crate) fn doomed_bytes(&self) -> u64 {
+        self.doomed.iter().map(|doomed| doomed.bytes).sum()
     }
 
     fn is_expired(&self, segment: &Segment, wall: TimestampMs) -> bool {
@@ -133,10 +182,8 @@ impl Log {
         let count = self.doomed.len();
         for (index, doomed) in self.doomed.iter_mut().enumerate() {
             let is_free = index + 1 < count || newest_may_go;
-            if is_free
-                && doomed.record <= durable
-                && !std::mem::replace(&mut doomed.unlinking, true)
-            {
+            if is_free && doomed.record <= durable && doomed.unlinking.is_none() {
+                doomed.unlinking = Some(cx.admission.measurement);
                 cx.stats.segments_deleted += 1;
                 cx.start(Effect::DeleteSegment {
                     log: self.id,
@@ -150,14 +197,22 @@ impl Log {
     pub(super) fn linger(&mut self, base: SegmentBase) {
         self.doomed.push_back(DoomedSegment {
             base,
+            bytes: 0,
             record: RecordNumber::default(),
-            unlinking: false,
+            unlinking: None,
         });
     }
 
     /// A segment's files are unlinked.
-    pub(crate) fn segment_deleted(&mut self, base: SegmentBase) {
-        self.doomed.retain(|doomed| doomed.base != base);
+    pub(crate) fn segment_deleted(&mut self, base: SegmentBase, cx: &mut Context<'_>) {
+        let gone = self.doomed.iter().position(|doomed| doomed.base == base);
+        let Some(doomed) = gone.and_then(|index| self.doomed.remove(index)) else {
+            return;
+        };
+        // A measurement since then may have counted it.
+        if doomed.unlinking == Some(cx.admission.measurement) {
+            cx.stats.freed_bytes += doomed.bytes;
+        }
     }
 
     /// Whether the active segment, still empty, shall get a snapshot of its own: nothing else keeps what expired.

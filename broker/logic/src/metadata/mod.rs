@@ -33,8 +33,8 @@ pub use image::{Broker, ClusterId, Image, Partition, TOMBSTONES_MAX, Tombstone, 
 pub use machine::{CORES_MAX, Machine, PARTITIONS_MAX};
 pub use snapshot::{decode_snapshot, encode_snapshot};
 pub use topic_settings::{
-    ConfigFault, ConfigFaults, Limit, RetentionClock, SettingKind, TOPIC_SETTINGS, TopicConfig,
-    TopicSetting, parse_topic_config,
+    ConfigFault, ConfigFaults, Limit, RetentionBudget, RetentionClock, SettingKind, TOPIC_SETTINGS,
+    TopicConfig, TopicSetting, parse_topic_config,
 };
 
 #[cfg(test)]

@@ -42,6 +42,8 @@ pub enum SettingKind {
     Durability,
     /// `append` or `record`.
     RetentionClock,
+    /// `yield` or `exempt`.
+    RetentionBudget,
     /// A time in milliseconds.
     Milliseconds {
         /// The shortest.
@@ -133,6 +135,12 @@ pub const TOPIC_SETTINGS: &[TopicSetting] = &[
         text: "A segment that has this age is followed by a new one.",
     },
     TopicSetting {
+        name: "tackboard.retention.budget",
+        kind: SettingKind::RetentionBudget,
+        default_from: "yield",
+        text: "Whether the topic's oldest segments may go while all logs together exceed log.budget.bytes; those of an exempt topic count, and stay.",
+    },
+    TopicSetting {
         name: "tackboard.retention.clock",
         kind: SettingKind::RetentionClock,
         default_from: "append",
@@ -158,6 +166,15 @@ pub enum RetentionClock {
     Record,
 }
 
+/// What a topic does when all logs together exceed their budget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetentionBudget {
+    /// Its oldest segments may go.
+    Yield,
+    /// It keeps what it has.
+    Exempt,
+}
+
 /// What a topic sets; `None` leaves it to the broker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicConfig {
@@ -177,6 +194,8 @@ pub struct TopicConfig {
     pub segment_bytes: Option<u64>,
     /// `segment.ms`
     pub segment_age: Option<Duration>,
+    /// `tackboard.retention.budget`
+    pub retention_budget: Option<RetentionBudget>,
     /// `tackboard.retention.clock`
     pub retention_clock: Option<RetentionClock>,
 }
@@ -292,6 +311,13 @@ impl TopicConfig {
             }
             "segment.bytes" => self.segment_bytes = Some(kind.number(value)?),
             "segment.ms" => self.segment_age = Some(Duration::from_millis(kind.number(value)?)),
+            "tackboard.retention.budget" => {
+                self.retention_budget = Some(match value {
+                    "yield" => RetentionBudget::Yield,
+                    "exempt" => RetentionBudget::Exempt,
+                    _ => return None,
+                });
+            }
             "tackboard.retention.clock" => {
                 self.retention_clock = Some(match value {
                     "append" => RetentionClock::Append,
@@ -367,6 +393,7 @@ impl fmt::Display for SettingKind {
             SettingKind::Acks { min } => return write!(f, "all, or a number from {min} up"),
             SettingKind::Durability => return f.write_str("fsync, interval or written"),
             SettingKind::RetentionClock => return f.write_str("append or record"),
+            SettingKind::RetentionBudget => return f.write_str("yield or exempt"),
             SettingKind::Milliseconds {
                 min,
                 max,
@@ -414,6 +441,7 @@ mod tests {
             ("retention.ms", "604800000"),
             ("segment.bytes", "1048576"),
             ("segment.ms", "3600000"),
+            ("tackboard.retention.budget", "exempt"),
             ("tackboard.retention.clock", "record"),
         ]);
         let expected = TopicConfig {
@@ -425,6 +453,7 @@ mod tests {
             retention: Some(Limit::At(Duration::from_secs(604_800))),
             segment_bytes: Some(1_048_576),
             segment_age: Some(Duration::from_secs(3_600)),
+            retention_budget: Some(RetentionBudget::Exempt),
             retention_clock: Some(RetentionClock::Record),
         };
         assert_eq!(config, Ok(expected));
@@ -439,6 +468,7 @@ mod tests {
                 SettingKind::Acks { .. } => "1".to_owned(),
                 SettingKind::Durability => "fsync".to_owned(),
                 SettingKind::RetentionClock => "append".to_owned(),
+                SettingKind::RetentionBudget => "yield".to_owned(),
                 SettingKind::Milliseconds { max, .. } | SettingKind::Bytes { max, .. } => {
                     max.to_string()
                 }

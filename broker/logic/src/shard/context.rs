@@ -22,16 +22,22 @@ pub struct Admission {
     pub appended_bytes: u64,
     /// What it had reserved for segments by then.
     pub reserved_bytes: u64,
+    /// What deletions had given back by then.
+    pub freed_bytes: u64,
     /// Logs that were open by then.
     pub open_logs: u64,
+    /// Which measurement that was.
+    pub measurement: u64,
 }
 
 impl Admission {
     /// Free bytes now. Between two measurements this core counts what it appends, and takes it that the others append
-    /// as much.
+    /// as much; and what it has deleted.
     pub fn free_after_appends(&self, stats: &ShardStats) -> u64 {
         let since = stats.appended_bytes - self.appended_bytes;
+        let freed = stats.freed_bytes - self.freed_bytes;
         self.free_bytes
+            .saturating_add(freed)
             .saturating_sub(since.saturating_mul(self.cores))
     }
 

@@ -5,10 +5,12 @@
 //! - `fetches.rs`: fetches over several logs, answered or parked.
 //! - `duties.rs`: what follows an input at the end of a step: syncs, evictions, the ledger.
 //! - `time.rs`: what is due by the clock.
+//! - `budget.rs`: what goes when all logs together are too large.
 //! - [`invariants`]: what must hold after every step.
 //!
 //! Not here: bytes, files, sockets, clocks.
 
+mod budget;
 pub(crate) mod context;
 mod duties;
 mod fetches;

@@ -12,7 +12,7 @@ use crate::log::limits::PREALLOCATE_STEP_BYTES_MIN;
 pub const TRASH_DELAY: Duration = Duration::from_secs(60);
 
 /// Below this the disk counts as full whatever its reserve: not even the first step of a segment fits.
-const SPACE_BYTES_MIN: u64 = PREALLOCATE_STEP_BYTES_MIN;
+pub(super) const SPACE_BYTES_MIN: u64 = PREALLOCATE_STEP_BYTES_MIN;
 
 impl Shard {
     /// The log as it stands; `None` if it is not open.

@@ -79,7 +79,7 @@ impl Shard {
                 log.unlink_due(cx);
             }),
             Input::SegmentDeleted { log, segment } => {
-                self.on_log(now, log, out, |log, _| log.segment_deleted(segment))
+                self.on_log(now, log, out, |log, cx| log.segment_deleted(segment, cx))
             }
             Input::SegmentRead { log, result } => {
                 let result = result.as_deref().map_err(|fault| *fault);
@@ -97,7 +97,13 @@ impl Shard {
                 self.on_log(now, log, out, |log, cx| log.configure(*config, cx))
             }
             Input::Delete { log } => self.delete(now, log, out),
-            Input::FreeSpace { bytes } => self.free_space(now, bytes, out),
+            Input::FreeSpace { bytes, others } => {
+                // Appends go to what was reserved.
+                let appended = self.stats.appended_bytes - self.admission.appended_bytes;
+                let reserved = self.stats.reserved_bytes - self.admission.reserved_bytes;
+                self.free_space(now, bytes, out);
+                self.keep_budget(now, others, appended.max(reserved), out);
+            }
             Input::Tick => self.tick(now, out),
             Input::Shutdown => self.shutdown(now, out),
         }
@@ -251,7 +257,9 @@ impl Shard {
         self.admission.free_bytes = bytes;
         self.admission.appended_bytes = self.stats.appended_bytes;
         self.admission.reserved_bytes = self.stats.reserved_bytes;
+        self.admission.freed_bytes = self.stats.freed_bytes;
         self.admission.open_logs = self.stats.open_logs;
+        self.admission.measurement += 1;
         if self.admission.full.is_none() && bytes > 0 {
             for log in self.log_ids() {
                 let resumed = self.with_log(now, out, log, |log, cx| log.resume_writes(cx));

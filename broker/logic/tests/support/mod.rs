@@ -62,6 +62,12 @@ pub fn batch(values: &[&[u8]], producer: Option<(i64, i16, i32)>, timestamp: i64
     builder.finish(producer, Compression::None)
 }
 
+/// A measurement of one who is alone on the disk.
+pub fn free_space(bytes: u64) -> Input {
+    let others = LogSpace::default();
+    Input::FreeSpace { bytes, others }
+}
+
 #[derive(Debug)]
 struct Chunk {
     bytes: Vec<u8>,

@@ -2,6 +2,7 @@
 //! with what it found.
 
 mod acknowledged;
+mod budget;
 mod damage;
 mod interval;
 mod lookup;
@@ -14,6 +15,7 @@ mod truncation;
 mod watermark;
 
 pub use acknowledged::{acknowledged, answer, high_watermark_is_kept, locate};
+pub use budget::{SpaceView, budget};
 pub use damage::damage;
 pub use interval::{note_high_watermark, promise_what_is_old};
 pub use lookup::time_lookup;

@@ -31,6 +31,10 @@ pub(super) fn log_start_moves(partition: &Partition, log_start: i64, wall_ms: i6
 }
 
 fn due(config: &LogConfig, placed: &Placed, bytes_left: u64, wall_ms: i64) -> bool {
+    // Whether the budget asked for it is looked at when it goes.
+    if config.yields_to_budget {
+        return true;
+    }
     if config
         .retention_bytes
         .is_some_and(|bytes| bytes_left >= bytes)

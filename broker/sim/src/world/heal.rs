@@ -1,5 +1,8 @@
 //! How it must end: once nothing fails any more, everything makes progress and all that was promised is there.
 
+use tackboard_logic::log::limits::BUDGET_ROLL_BYTES_MIN;
+use tackboard_logic::shard::interface::{LogId, LogSpace};
+
 use super::{Event, World, trace};
 use crate::coverage::Event as Seen;
 
@@ -42,6 +45,9 @@ impl World {
         self.run_until(deadline, "every batch is acknowledged", |world| {
             world.producers_are_content()
         });
+        self.run_until(deadline, "the logs are within their budget", |world| {
+            world.is_within_budget()
+        });
         self.sweep_deleted();
         self.audit(deadline);
         self.shut_down();
@@ -64,6 +70,26 @@ impl World {
             self.kill();
         }
         waits
+    }
+
+    /// Within the budget of all logs, or as near to it as may be: all that could go has gone.
+    fn is_within_budget(&mut self) -> bool {
+        let Some(budget_bytes) = self.options.log_budget_bytes else {
+            return true;
+        };
+        let Some(process) = &self.process else {
+            return false;
+        };
+        let all: LogSpace = (process.hosts.iter())
+            .map(|host| host.shard.log_space())
+            .sum();
+        let has_given = |(number, (core, log)): (&u32, &(usize, LogId))| {
+            let yields = self.partitions[*number as usize].config.yields_to_budget;
+            let log = process.hosts[*core].shard.describe(*log);
+            let log = log.expect("it is open");
+            !yields || log.segment_count == 1 && log.size_bytes < BUDGET_ROLL_BYTES_MIN
+        };
+        all.bytes <= budget_bytes || process.open.iter().all(has_given)
     }
 
     fn audit(&mut self, deadline: u64) {

@@ -7,6 +7,7 @@ use tackboard_logic::shard::Shard;
 use tackboard_logic::shard::interface::{ChunkId, Effects, Input, LogId, PayloadId};
 
 use super::io::Operation;
+use crate::check::SpaceView;
 use crate::model::Batch;
 
 /// One run of the broker.
@@ -72,6 +73,14 @@ impl Host {
             chunks: Vec::new(),
             payloads: Vec::new(),
             partitions: BTreeMap::new(),
+        }
+    }
+
+    /// How it stands with its budget.
+    pub(super) fn space_view(&self) -> SpaceView {
+        SpaceView {
+            own: self.shard.log_space(),
+            dropped: self.shard.stats().budget_dropped_bytes,
         }
     }
 

@@ -1,15 +1,15 @@
 //! One turn of a core: inputs in, effects carried out in their order.
 
 use tackboard_logic::shard::interface::{
-    Append, CachedSlice, ChunkId, Effect, FetchData, Input, LogId, PayloadId, StorageFault,
-    Unwritten,
+    Append, CachedSlice, ChunkId, Effect, FetchData, Input, LogId, LogSpace, PayloadId,
+    StorageFault, Unwritten,
 };
 use tackboard_schema::record_batch::stamp;
 use tackboard_schema::{ErrorCode, LeaderEpoch, Offset};
 
 use super::process::Host;
 use super::{Event, World, trace};
-use crate::check;
+use crate::check::{self, SpaceView};
 use crate::clock::Clock;
 use crate::coverage::Event as Seen;
 use crate::model::Expected;
@@ -85,7 +85,10 @@ impl World {
 
     pub(super) fn tell_free_space(&mut self, core: usize) {
         let bytes = self.disk.free_bytes();
-        self.post(core, Input::FreeSpace { bytes });
+        let hosts = self.process_mut().hosts.iter().enumerate();
+        let others = hosts.filter(|(index, _)| *index != core);
+        let others = others.map(|(_, host)| host.shard.log_space()).sum();
+        self.post(core, Input::FreeSpace { bytes, others });
         let incarnation = self.incarnation;
         self.schedule(1_000_000, Event::FreeSpace { incarnation, core });
     }
@@ -114,12 +117,36 @@ impl World {
         self.note_cut(core, &input);
         let now = self.clock.now();
         let host = self.host(core);
+        let told = match &input {
+            Input::FreeSpace { bytes, others } => Some((*bytes, *others, host.space_view())),
+            _ => None,
+        };
         host.shard.step(now, input, &mut host.effects);
         host.shard.check_invariants();
+        if let Some((free, others, before)) = told {
+            self.check_budget(core, (free, others), &before);
+        }
         self.steps += 1;
         self.see(Seen::Step);
         let decision = append.map(|append| self.expect(core, append));
         self.carry_out_all(core, decision.as_ref());
+    }
+
+    fn check_budget(&mut self, core: usize, told: (u64, LogSpace), before: &SpaceView) {
+        let host = self.host(core);
+        let after = host.space_view();
+        let numbers: Vec<u32> = host.partitions.values().copied().collect();
+        let partitions = numbers
+            .iter()
+            .map(|number| &self.partitions[*number as usize]);
+        let segment_bytes = partitions.flat_map(|partition| {
+            let configs = partition.former_configs.iter().chain([&partition.config]);
+            configs.map(|config| config.segment_bytes).max()
+        });
+        let segment_bytes_max = segment_bytes.max().unwrap_or(0);
+        if check::budget(&self.options, told, before, &after, segment_bytes_max) {
+            self.see(Seen::BudgetDrop);
+        }
     }
 
     /// Carries out what piled up in the effects of a core.

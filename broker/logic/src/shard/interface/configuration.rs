@@ -39,6 +39,8 @@ pub struct LogConfig {
     pub retention_bytes: Option<u64>,
     /// Which clock `retention_ms` is measured by.
     pub retention_clock: RetentionClock,
+    /// Its oldest segments may go while all logs of the broker exceed [`ShardConfig::log_budget_bytes`].
+    pub yields_to_budget: bool,
     /// The longest batch that is taken, in bytes, its 12-byte prefix included.
     pub batch_bytes_max: u32,
 }
@@ -58,6 +60,7 @@ impl Default for LogConfig {
             retention_ms: Some(7 * 24 * 3_600_000),
             retention_bytes: None,
             retention_clock: RetentionClock::Append,
+            yields_to_budget: true,
             batch_bytes_max: 1_048_588,
         }
     }
@@ -77,6 +80,9 @@ pub struct ShardConfig {
     pub index_bytes: u64,
     /// Free space of the data folder's file system below which appends are refused with `STORAGE_FULL`.
     pub reserve_bytes: u64,
+    /// Bytes that the logs of all cores together may have; above it, or when the disk is short of space, the oldest
+    /// segments go. `None` sets no bound.
+    pub log_budget_bytes: Option<u64>,
     /// Cores that append to the same file system, this one included.
     pub cores: u64,
     /// What syncs are believed to cost before any was measured; `None` where the file system can't be synced as a whole.
@@ -113,6 +119,7 @@ impl Default for ShardConfig {
             tail_cache_bytes: 64 << 20,
             index_bytes: 16 << 20,
             reserve_bytes: 0,
+            log_budget_bytes: None,
             cores: 1,
             sync_costs: None,
             directory_id: [0; 16],

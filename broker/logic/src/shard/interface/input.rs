@@ -3,7 +3,9 @@
 use tackboard_schema::record_batch::BatchHeader;
 use tackboard_schema::{Acks, Durability, LeaderEpoch, Offset, TopicPartition};
 
-use super::{LogConfig, LogId, PayloadId, SegmentBase, StorageFault, SyncId, Ticket, WriteId};
+use super::{
+    LogConfig, LogId, LogSpace, PayloadId, SegmentBase, StorageFault, SyncId, Ticket, WriteId,
+};
 use crate::log::recovery::RecoveredLog;
 
 /// Opens a log that was recovered.
@@ -191,10 +193,12 @@ pub enum Input {
         /// How it went.
         result: Result<(), StorageFault>,
     },
-    /// Free space of the data folder's file system, once a second.
+    /// Space on the data folder's file system, once a second.
     FreeSpace {
-        /// In bytes.
+        /// What is free, in bytes.
         bytes: u64,
+        /// What the logs of the other cores took a moment ago.
+        others: LogSpace,
     },
     /// Time passed: about every 10 ms while anything waits for time, else every second.
     Tick,

@@ -34,4 +34,4 @@ pub use names::{
     BLOCK_BYTES, ChunkId, LogId, Now, PayloadId, SegmentBase, SyncId, Ticket, WriteId,
 };
 pub use refusal::{Refusal, RefusalDetail, StorageFault};
-pub use report::{LogDescription, ShardStats, Unwritten};
+pub use report::{LogDescription, LogSpace, ShardStats, Unwritten};

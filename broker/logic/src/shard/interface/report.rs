@@ -23,6 +23,24 @@ pub struct LogDescription {
     pub fenced: bool,
 }
 
+/// What logs take of the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogSpace {
+    /// Bytes of all logs.
+    pub bytes: u64,
+    /// Bytes of those that give up their oldest segments for the budget.
+    pub yielding_bytes: u64,
+}
+
+impl std::iter::Sum for LogSpace {
+    fn sum<I: Iterator<Item = Self>>(spaces: I) -> Self {
+        spaces.fold(Self::default(), |all, more| Self {
+            bytes: all.bytes.saturating_add(more.bytes),
+            yielding_bytes: all.yielding_bytes.saturating_add(more.yielding_bytes),
+        })
+    }
+}
+
 /// What a core that stops leaves behind because the disk is full. None of it was acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unwritten {
@@ -67,6 +85,10 @@ pub struct ShardStats {
     pub segments_created: u64,
     /// Segments deleted.
     pub segments_deleted: u64,
+    /// Bytes of deleted segments, as far as no measurement of free space can have seen them gone.
+    pub freed_bytes: u64,
+    /// Bytes of segments that went for the budget of all logs.
+    pub budget_dropped_bytes: u64,
     /// Logs fenced.
     pub fenced_logs: u64,
     /// Gauge: logs open.
