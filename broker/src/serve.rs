@@ -37,6 +37,13 @@ const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 /// two, `timeout` for one.
 const SIGNAL_ECHO: Duration = Duration::from_millis(500);
 
+/// Writes a line to stderr. Where that can't be done, as on a full disk, it is no reason to end: `eprintln!` would panic.
+macro_rules! complain {
+    ($($text:tt)*) => {{
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 /// Reasons to stop that wait to be acted on.
 const STOPS_MAX: usize = 4;
 
@@ -163,6 +170,8 @@ fn log_to_stderr(logging: &Logging) {
     let filter = tracing_subscriber::EnvFilter::new(format!("{level},glommio_ng=error"));
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
+        // Told with `eprintln!`, on the stream that failed.
+        .log_internal_errors(false)
         .with_writer(std::io::stderr);
     // Fails only if a subscriber is set already, which the binary does nowhere else.
     let _ = match logging.format {
@@ -179,7 +188,7 @@ fn wait_for_signals(signals: Signals, stop: flume::Sender<Stop>, serving: Arc<At
     let wait = move || {
         let first = signals.wait();
         if !serving.load(Ordering::Acquire) {
-            eprintln!("{first} while starting: the next start begins again");
+            complain!("{first} while starting: the next start begins again");
             std::process::exit(1);
         }
         let _ = stop.try_send(Stop::Signal(first));
@@ -188,7 +197,7 @@ fn wait_for_signals(signals: Signals, stop: flume::Sender<Stop>, serving: Arc<At
         while first_at.elapsed() < SIGNAL_ECHO {
             second = signals.wait();
         }
-        eprintln!("{second} again: ending at once, the next start recovers as after a crash");
+        complain!("{second} again: ending at once, the next start recovers as after a crash");
         std::process::exit(1);
     };
     let spawned = thread::Builder::new()
@@ -253,7 +262,7 @@ fn shut_down(handle: Handle, why: Stop, stopped: &flume::Receiver<Stop>) -> Exit
         }
         (true, true) => ExitCode::FAILURE,
         (false, _) => {
-            eprintln!(
+            complain!(
                 "error  not everything was written and synced in {took_ms} ms\n       the next start recovers as after a crash; what was acknowledged under fsync is safe"
             );
             ExitCode::FAILURE
@@ -265,7 +274,7 @@ fn shut_down(handle: Handle, why: Stop, stopped: &flume::Receiver<Stop>) -> Exit
 fn end_by_force_after(patience: Duration) {
     let end = move || {
         thread::sleep(patience);
-        eprintln!(
+        complain!(
             "error  a thread does not end; the process is ended, the next start recovers as after a crash"
         );
         std::process::exit(1);
@@ -417,9 +426,9 @@ fn counted(count: u64, one: &str, many: &str) -> String {
 }
 
 fn warn(text: &str, remedy: Option<&str>) {
-    eprintln!("warning  {text}");
+    complain!("warning  {text}");
     if let Some(remedy) = remedy {
-        eprintln!("         {remedy}");
+        complain!("         {remedy}");
     }
 }
 

@@ -386,6 +386,32 @@ fn http_answers_while_the_broker_serves() {
     );
 }
 
+#[test]
+fn a_log_that_cannot_be_written_ends_nothing() {
+    let data = folder();
+    let full = || {
+        let file = std::fs::File::options().write(true).open("/dev/full");
+        Stdio::from(file.expect("every write to it finds no space"))
+    };
+    let start = || {
+        Broker::spawn_logging(
+            serve(data.path(), &["--set", "logging.level=debug"]),
+            full(),
+        )
+    };
+    let mut broker = start();
+    broker.ok("topic create t", "");
+    broker.signal(libc::SIGTERM);
+    assert_eq!(broker.child.wait().expect("ends").code(), Some(0));
+    // One that has to warn at the start, and to say why it stops.
+    std::fs::create_dir(data.path().join("p").join(format!("{}-0", "5a".repeat(16))))
+        .expect("a folder");
+    let mut broker = start();
+    broker.ok("produce t", "kept\n");
+    broker.signal(libc::SIGTERM);
+    assert_eq!(broker.child.wait().expect("ends").code(), Some(0));
+}
+
 /// Where the only partition of the only topic lies.
 fn only_log(data: &Path) -> std::path::PathBuf {
     let mut logs = std::fs::read_dir(data.join("p")).expect("logs");
