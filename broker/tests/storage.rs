@@ -47,18 +47,9 @@ impl Mounts {
         }
     }
 
-    /// The same; where it can't be done the test is passed over, and says so past what cargo keeps of its output.
+    /// The same; where it can't be done the test is passed over.
     fn or_pass_over(script: &str) -> Option<Mounts> {
-        let why = match Mounts::new(script) {
-            Ok(mounts) => return Some(mounts),
-            Err(why) => why,
-        };
-        let must_run = std::env::var_os("TACKBOARD_TESTS_MUST_RUN").is_some();
-        assert!(!must_run, "the test must run, but {why}");
-        let current = std::thread::current();
-        let name = current.name().unwrap_or_default();
-        let _ = writeln!(std::io::stderr(), "{name} is passed over: {why}");
-        None
+        Mounts::new(script).map_err(support::pass_over).ok()
     }
 
     /// `command`, run where the mounts are.
@@ -207,28 +198,57 @@ fn what_was_acknowledged_through_the_page_cache_outlives_kills_and_a_clean_stop(
     );
 }
 
-/// A small ext4 where the test may mount one, else a small tmpfs; and the settings it takes.
-fn small_disk(place: &Path) -> Option<(Mounts, PathBuf, Vec<&'static str>)> {
-    let at = place.display();
+/// A small disk to fill.
+struct SmallDisk {
+    mounts: Mounts,
+    data: PathBuf,
+    /// Beside the disk: for what its broker says.
+    log: PathBuf,
+    settings: Vec<&'static str>,
+}
+
+/// File systems that are tried, each small: what makes an image, and how long that has to be.
+const FILE_SYSTEMS: [(&str, &str, &str); 2] = [
+    ("ext4", "mkfs.ext4 -q -F -m 0", "96M"),
+    ("xfs", "mkfs.xfs -q", "320M"),
+];
+
+/// A small disk of each file system where the test may mount them, else a small tmpfs.
+fn small_disks(place: &Path) -> Vec<SmallDisk> {
     let settings = vec![
         "--set",
         "storage.reserve_bytes=0",
         "--set",
         "log.segment.bytes=2 MiB",
     ];
-    let ext4 = format!(
-        "truncate -s 96M {at}/image; mkfs.ext4 -q -F -m 0 {at}/image; mkdir {at}/disk; \
-         mount -o loop {at}/image {at}/disk"
-    );
-    let tmpfs = format!("mkdir -p {at}/disk; mount -t tmpfs -o size=96m tmpfs {at}/disk");
-    let data = place.join("disk/data");
-    if is_root()
-        && let Ok(mounts) = Mounts::new(&ext4)
-    {
-        return Some((mounts, data, settings));
+    let disk = |name: &str, mounts: Mounts, settings: Vec<&'static str>| SmallDisk {
+        mounts,
+        data: place.join(name).join("disk/data"),
+        log: place.join(name).join("stderr"),
+        settings,
+    };
+    if !is_root() {
+        let at = place.join("tmpfs");
+        let script = format!(
+            "mkdir -p {0}/disk; mount -t tmpfs -o size=96m tmpfs {0}/disk",
+            at.display()
+        );
+        let mounts = Mounts::or_pass_over(&script);
+        let settings = [PREFER, &settings].concat();
+        return (mounts.into_iter())
+            .map(|mounts| disk("tmpfs", mounts, settings.clone()))
+            .collect();
     }
-    let mounts = Mounts::or_pass_over(&tmpfs)?;
-    Some((mounts, data, [PREFER, &settings].concat()))
+    let image = |(name, make, size): (&str, &str, &str)| {
+        let at = place.join(name);
+        let script = format!(
+            "mkdir -p {0}/disk; truncate -s {size} {0}/image; {make} {0}/image; \
+             mount -o loop {0}/image {0}/disk",
+            at.display()
+        );
+        Mounts::or_pass_over(&script).map(|mounts| disk(name, mounts, settings.clone()))
+    };
+    FILE_SYSTEMS.into_iter().filter_map(image).collect()
 }
 
 /// A file that takes all the space there is.
@@ -322,10 +342,19 @@ fn assert_holds(wire: &mut Raw, topic: &str, expected: &[Vec<u8>]) {
 #[test]
 fn a_full_disk_is_answered_at_once_reads_go_on_and_writing_resumes_by_itself() {
     let place = folder();
-    let Some((mounts, data, settings)) = small_disk(place.path()) else {
-        return;
-    };
-    let start = || Broker::spawn(mounts.inside(&serve(&data, &settings)));
+    for disk in small_disks(place.path()) {
+        fill_free_and_go_on(&disk);
+    }
+}
+
+fn fill_free_and_go_on(disk: &SmallDisk) {
+    let SmallDisk {
+        mounts,
+        data,
+        settings,
+        ..
+    } = disk;
+    let start = || Broker::spawn(mounts.inside(&serve(data, settings)));
     let mut broker = start();
     let mut wire = Raw::connect(broker.address.parse().expect("an address"));
     assert_eq!(wire.create_topic("t", 1), 0);
@@ -353,10 +382,19 @@ fn a_full_disk_is_answered_at_once_reads_go_on_and_writing_resumes_by_itself() {
 #[test]
 fn a_deleted_topic_frees_a_full_disk_without_delay() {
     let place = folder();
-    let Some((mounts, data, settings)) = small_disk(place.path()) else {
-        return;
-    };
-    let broker = Broker::spawn(mounts.inside(&serve(&data, &settings)));
+    for disk in small_disks(place.path()) {
+        delete_a_topic_when_full(&disk);
+    }
+}
+
+fn delete_a_topic_when_full(disk: &SmallDisk) {
+    let SmallDisk {
+        mounts,
+        data,
+        settings,
+        ..
+    } = disk;
+    let broker = Broker::spawn(mounts.inside(&serve(data, settings)));
     let mut wire = Raw::connect(broker.address.parse().expect("an address"));
     assert_eq!(
         (wire.create_topic("t", 1), wire.create_topic("old", 1)),
@@ -375,19 +413,27 @@ fn a_deleted_topic_frees_a_full_disk_without_delay() {
 #[test]
 fn a_stop_on_a_full_disk_says_what_it_leaves_and_loses_nothing_acknowledged() {
     let place = folder();
-    let Some((mounts, data, settings)) = small_disk(place.path()) else {
-        return;
-    };
-    let log = place.path().join("stderr");
-    let stderr = std::fs::File::create(&log).expect("a file");
-    let mut broker = Broker::spawn_logging(mounts.inside(&serve(&data, &settings)), stderr.into());
+    for disk in small_disks(place.path()) {
+        stop_when_full(&disk);
+    }
+}
+
+fn stop_when_full(disk: &SmallDisk) {
+    let SmallDisk {
+        mounts,
+        data,
+        log,
+        settings,
+    } = disk;
+    let stderr = std::fs::File::create(log).expect("a file");
+    let mut broker = Broker::spawn_logging(mounts.inside(&serve(data, settings)), stderr.into());
     let mut wire = Raw::connect(broker.address.parse().expect("an address"));
     assert_eq!(wire.create_topic("t", 1), 0);
     let filled = Filler::new(mounts.path(&data.with_file_name("filler")));
     let expected = produce_until_full(&mut wire, "t", "first");
     broker.signal(libc::SIGTERM);
     assert_eq!(broker.child.wait().expect("ends").code(), Some(1));
-    let said = std::fs::read_to_string(&log).expect("text");
+    let said = std::fs::read_to_string(log).expect("text");
     for part in [
         "the disk is full",
         "none of them acknowledged",
@@ -397,7 +443,7 @@ fn a_stop_on_a_full_disk_says_what_it_leaves_and_loses_nothing_acknowledged() {
     }
     assert!(!said.contains("ran out"), "{said}");
     filled.remove();
-    let broker = Broker::spawn(mounts.inside(&serve(&data, &settings)));
+    let broker = Broker::spawn(mounts.inside(&serve(data, settings)));
     let mut wire = Raw::connect(broker.address.parse().expect("an address"));
     assert_holds(&mut wire, "t", &expected);
 }

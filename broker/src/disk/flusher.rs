@@ -19,6 +19,8 @@ use std::{
 use tackboard_logic::shard::interface::StorageFault;
 
 use super::fault_of;
+#[cfg(feature = "inject-faults")]
+use super::inject;
 
 /// `fdatasync`s of the trial at the start, each of which must move the device's counter of flushes.
 const TRIALS: u64 = 3;
@@ -87,6 +89,13 @@ impl CoreFlusher {
         const GONE: StorageFault = StorageFault::Io {
             os_error: libc::EIO,
         };
+        #[cfg(feature = "inject-faults")]
+        inject::suffer(inject::due(
+            inject::Operation::Sync,
+            inject::FILE_SYSTEM.as_ref(),
+            0,
+        ))
+        .await?;
         let (answer, answered) = &self.answer;
         let asked = self.flusher.tickets.send_async(answer.clone()).await;
         asked.map_err(|_| GONE)?;

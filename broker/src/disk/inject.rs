@@ -6,9 +6,10 @@
 //! OPERATION PATTERN EFFECT [after=N] [times=N]
 //!
 //! OPERATION   write   a write of a file, whichever way it is opened
-//!             sync    what waits for the medium: fdatasync, and a write through O_DSYNC
+//!             sync    what waits for the medium: fdatasync, a write through O_DSYNC, and, as if it were one of a file
+//!                     called `p`, a sync of the whole file system
 //!             read    a read
-//! PATTERN     the last parts of the file's path; a part may hold `*`: p/*-1/*.log, ledger/*
+//! PATTERN     the last parts of the file's path; a part may hold `*`: p/*-1/*.log, ledger/*, * for all
 //! EFFECT      eio         fails: a write before a byte is taken, a sync after all were
 //!             short=B     the write takes B bytes; shorter ones don't count. For `write` alone
 //!             delay=MS    takes so many milliseconds longer
@@ -73,6 +74,9 @@ struct Rule {
     /// Operations that matched so far, on all cores.
     matched: AtomicU64,
 }
+
+/// By which path a sync of the whole file system is met.
+pub const FILE_SYSTEM: &str = "p";
 
 /// The rules of this process. Without any, nothing is met.
 static RULES: OnceLock<Vec<Rule>> = OnceLock::new();

@@ -60,9 +60,9 @@ impl Dice {
 impl VolatileDisk {
     /// Mounts an empty disk at `mount`, an empty folder.
     ///
-    /// # Panics
-    /// When this machine or user can't mount: a power cut can't be tested then.
-    pub fn mount(mount: &Path) -> Self {
+    /// # Errors
+    /// Why this machine or user can't.
+    pub fn mount(mount: &Path) -> Result<Self, String> {
         let state = Arc::new(Mutex::new(State::new()));
         let mut config = Config::default();
         config.mount_options = vec![
@@ -70,14 +70,12 @@ impl VolatileDisk {
             MountOption::NoAtime,
         ];
         let session = fuser::spawn_mount(files::Files::new(state.clone()), mount, &config)
-            .unwrap_or_else(|error| {
-                panic!("FUSE can't be mounted here, which takes root: {error}")
-            });
-        VolatileDisk {
+            .map_err(|error| format!("FUSE can't be mounted, which takes root: {error}"))?;
+        Ok(VolatileDisk {
             state,
             mount: mount.to_owned(),
             session: Some(session),
-        }
+        })
     }
 
     /// Where it is mounted.
