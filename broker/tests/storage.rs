@@ -543,9 +543,15 @@ fn all_logs_together_keep_within_their_budget_but_for_topics_that_are_exempt() {
 #[test]
 fn with_a_budget_a_disk_that_would_be_full_takes_events_on_and_on() {
     let place = folder();
-    let Some((mounts, data, settings)) = small_disk(place.path()) else {
+    let Some(disk) = small_disks(place.path()).into_iter().next() else {
         return;
     };
+    let SmallDisk {
+        mounts,
+        data,
+        settings,
+        ..
+    } = &disk;
     // More than the disk has: what matters is how much is free.
     let budget = ["--set", "log.budget.bytes=1 GiB"];
     let more = [
@@ -554,7 +560,7 @@ fn with_a_budget_a_disk_that_would_be_full_takes_events_on_and_on() {
         &["--set", "storage.reserve_bytes=16 MiB"],
     ]
     .concat();
-    let broker = Broker::spawn(mounts.inside(&serve(&data, &more)));
+    let broker = Broker::spawn(mounts.inside(&serve(data, &more)));
     broker.ok("topic create t", "");
     let mut wire = Raw::connect(broker.address.parse().expect("an address"));
     // 160 MB into 96 MiB, no more in a second than can be made room for.
