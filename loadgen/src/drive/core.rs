@@ -17,7 +17,7 @@ use super::order::{CoreCounters, StageOrder};
 use super::outcome::{CoreMessage, CoreOutcome};
 use super::producer::CoreShare;
 use super::{consumer, producer};
-use crate::measure::process::thread_cpu_seconds;
+use crate::measure::process::{ThreadMark, thread_cpu_seconds};
 
 /// Longest time that a load core takes to start.
 const START_MAX: Duration = Duration::from_secs(2);
@@ -193,8 +193,12 @@ async fn stage(
         alarms.stop();
     }
     let mut snapshots_sent = 0;
+    let mut since_due = None;
     alarms
-        .run(core.progress.clone(), |_| {
+        .run(core.progress.clone(), |now_ns| {
+            if since_due.is_none() && now_ns >= order.start_ns {
+                since_due = Some(ThreadMark::now());
+            }
             let wanted = order.control.snapshots.load(Ordering::Acquire);
             if wanted != snapshots_sent {
                 snapshots_sent = wanted;
@@ -206,6 +210,7 @@ async fn stage(
     core.progress.set_deadlines(false);
     let mut outcome = outcome.take();
     outcome.cpu_seconds = thread_cpu_seconds() - cpu_before;
+    outcome.thread_use = since_due.map(|mark| mark.since());
     outcome
 }
 

@@ -1,6 +1,7 @@
 //! What a load core hands back.
 
 use crate::measure::latency::Latency;
+use crate::measure::process::ThreadUse;
 use crate::verdict::acked::AckedLog;
 use crate::verdict::checker::PartitionChecker;
 
@@ -123,6 +124,8 @@ pub struct CoreOutcome {
     pub consumers: Vec<ConsumerOutcome>,
     /// CPU seconds of its thread during the stage.
     pub cpu_seconds: f64,
+    /// How its thread spent the time since the first event was due; none if the stage ended before.
+    pub thread_use: Option<ThreadUse>,
 }
 
 /// What a load core sends to the main thread.

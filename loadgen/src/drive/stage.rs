@@ -16,10 +16,11 @@ use super::topic::Topics;
 use crate::cli::plan::Mode;
 use crate::machine::interrupt::Interrupt;
 use crate::measure::clock::monotonic_ns;
+use crate::measure::process::ThreadUse;
 use crate::measure::steal::CpuTicks;
 use crate::measure::timeline::{Interval, Timeline};
 use crate::report::progress::{Glimpse, Progress};
-use crate::report::results::{Cost, Flow, ScheduleReport, StageResult};
+use crate::report::results::{BrokerCost, Cost, Flow, ScheduleReport, StageResult};
 use crate::verdict::judge::Verdict;
 use crate::workload::schedule::Pace;
 
@@ -58,6 +59,8 @@ pub struct Collected {
     pub consumers: Vec<ConsumerOutcome>,
     /// CPU seconds of the load cores.
     pub cpu_seconds: f64,
+    /// How the busiest of them spent its time.
+    pub busiest: Option<ThreadUse>,
 }
 
 /// A stage that is over, with everything that is needed to go on with its topic.
@@ -117,12 +120,11 @@ impl<'a> Bench<'a> {
         }
         let collected = self.carry_out(&order, spec, &topic, &mut topics, progress)?;
         let mut result = result(spec, &topic, &order, &collected, self.cores.count());
-        result.cost = stats_before
+        result.cost.broker = stats_before
             .zip(self.broker.stats())
-            .map(|(before, after)| Cost {
-                broker_cpu_seconds: after.cpu.saturating_sub(before.cpu).as_secs_f64(),
+            .map(|(before, after)| BrokerCost {
+                cpu_seconds: after.cpu.saturating_sub(before.cpu).as_secs_f64(),
                 syncs: after.syncs - before.syncs,
-                load_cpu_seconds: collected.cpu_seconds,
             });
         result.stolen_share = ticks_before
             .zip(CpuTicks::read())
@@ -201,6 +203,8 @@ fn take_outcome(outcome: CoreOutcome, collected: &mut Collected) {
     collected.producers.extend(outcome.producers);
     collected.consumers.extend(outcome.consumers);
     collected.cpu_seconds += outcome.cpu_seconds;
+    let both = collected.busiest.into_iter().chain(outcome.thread_use);
+    collected.busiest = both.max_by(|a, b| a.busy.total_cmp(&b.busy));
 }
 
 /// Follows a running stage: rates, snapshots, its end.
@@ -394,7 +398,11 @@ fn result(
         verdict: order
             .checks
             .then(|| verdict(order, &collected.producers, &collected.consumers)),
-        cost: None,
+        cost: Cost {
+            broker: None,
+            load_cpu_seconds: collected.cpu_seconds,
+            busiest: collected.busiest,
+        },
         stolen_share: None,
         reconnects: collected.reconnects(),
         cut_short: cut_short(spec, order, collected),

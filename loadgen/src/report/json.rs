@@ -176,12 +176,15 @@ pub fn stage_object(stage: &StageResult) -> Value {
     if let Some(verdict) = &stage.verdict {
         object.insert("verified".into(), verdict_object(verdict));
     }
-    if let Some(cost) = &stage.cost {
-        let cost = json!({
-            "broker_cpu_seconds": cost.broker_cpu_seconds, "load_cpu_seconds": cost.load_cpu_seconds, "syncs": cost.syncs,
-        });
-        object.insert("cost".into(), cost);
-    }
+    let cost = &stage.cost;
+    let cost = json!({
+        "broker_cpu_seconds": cost.broker.map(|broker| broker.cpu_seconds),
+        "syncs": cost.broker.map(|broker| broker.syncs),
+        "load_cpu_seconds": cost.load_cpu_seconds,
+        "load_busy_share": cost.busiest.map(|thread| thread.busy),
+        "load_waiting_share": cost.busiest.and_then(|thread| thread.waiting),
+    });
+    object.insert("cost".into(), cost);
     object.insert("stolen_cpu_share".into(), stage.stolen_share.into());
     object.insert("reconnects".into(), stage.reconnects.into());
     object.insert("cut_short".into(), stage.cut_short.clone().into());

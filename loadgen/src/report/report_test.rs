@@ -1,10 +1,11 @@
 //! The shape of the JSON object, and what is saved.
 
 use super::json::{Part, object};
-use super::results::{Flow, RunResult, ScheduleReport, Setting, StageResult};
+use super::results::{Cost, Flow, RunResult, ScheduleReport, Setting, StageResult};
 use super::save;
 use crate::machine::host::Host;
 use crate::measure::latency::Latency;
+use crate::measure::process::ThreadUse;
 use crate::measure::timeline::{Interval, Timeline};
 use crate::verdict::judge::Verdict;
 
@@ -38,7 +39,14 @@ pub fn stage(title: &str) -> StageResult {
             read_back: 100,
             ..Verdict::default()
         }),
-        cost: None,
+        cost: Cost {
+            broker: None,
+            load_cpu_seconds: 0.5,
+            busiest: Some(ThreadUse {
+                busy: 0.25,
+                waiting: None,
+            }),
+        },
         stolen_share: Some(0.0125),
         reconnects: 2,
         cut_short: None,
@@ -94,6 +102,10 @@ fn the_object_has_the_promised_fields() {
     let stages = object["stages"].as_array().unwrap();
     let loops: Vec<_> = stages.iter().map(|stage| &stage["loop"]).collect();
     assert_eq!(loops, ["closed", "closed", "open"]);
+    let cost = &stages[0]["cost"];
+    assert_eq!(cost["load_cpu_seconds"], 0.5);
+    assert_eq!(cost["load_busy_share"], 0.25);
+    assert!(cost["load_waiting_share"].is_null() && cost["broker_cpu_seconds"].is_null());
     assert_eq!(stages[0]["plan"]["event-size"], "100 B");
     assert_eq!(stages[0]["stolen_cpu_share"], 0.0125);
     assert_eq!(stages[0]["reconnects"], 2);

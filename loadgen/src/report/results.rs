@@ -2,6 +2,7 @@
 
 use crate::machine::host::Host;
 use crate::measure::latency::Latency;
+use crate::measure::process::ThreadUse;
 use crate::measure::timeline::Timeline;
 use crate::verdict::judge::Verdict;
 
@@ -59,12 +60,48 @@ impl ScheduleReport {
 /// What a stage cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// CPU seconds of the embedded broker's cores.
-    pub broker_cpu_seconds: f64,
-    /// Times that the embedded broker had to wait for its disk to make data durable.
-    pub syncs: u64,
+    /// What it cost the broker, if that is embedded.
+    pub broker: Option<BrokerCost>,
     /// CPU seconds of the load cores.
     pub load_cpu_seconds: f64,
+    /// How the busiest load core spent its time since the first event was due.
+    pub busiest: Option<ThreadUse>,
+}
+
+/// What a stage cost the embedded broker.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BrokerCost {
+    /// CPU seconds of its cores.
+    pub cpu_seconds: f64,
+    /// Times that it had to wait for its disk to make data durable.
+    pub syncs: u64,
+}
+
+/// A load core that is busy for more of its time than this is what limits a figure.
+pub const LOAD_BUSY_MAX: f64 = 0.9;
+
+/// What keeps a load core from doing more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadLimit {
+    /// Nothing: it had time to spare.
+    None,
+    /// It ran all the time.
+    LoadCore,
+    /// It ran or waited for its CPU all the time: somebody else runs there too.
+    SharedCpu,
+}
+
+impl LoadLimit {
+    /// What a thread's use of its time says.
+    pub fn of(thread: ThreadUse) -> Self {
+        if thread.busy > LOAD_BUSY_MAX {
+            Self::LoadCore
+        } else if thread.busy + thread.waiting.unwrap_or(0.0) > LOAD_BUSY_MAX {
+            Self::SharedCpu
+        } else {
+            Self::None
+        }
+    }
 }
 
 /// One stage.
@@ -90,8 +127,8 @@ pub struct StageResult {
     pub timeline: Timeline,
     /// What was lost, duplicated, out of order or changed, if that could be checked.
     pub verdict: Option<Verdict>,
-    /// What it cost, with an embedded broker.
-    pub cost: Option<Cost>,
+    /// What it cost.
+    pub cost: Cost,
     /// Share of the CPU time of this machine, 0 to 1, that its host took meanwhile; none where the system doesn't tell.
     pub stolen_share: Option<f64>,
     /// Connections that were lost and made again.
@@ -133,6 +170,12 @@ pub struct RunResult {
 }
 
 impl StageResult {
+    /// Events by which a cost is counted, in millions: those that were sent, or read where none were sent.
+    pub fn millions(&self) -> Option<f64> {
+        let flow = self.produced.or(self.read)?;
+        (flow.events > 0).then_some(flow.events as f64 / 1e6)
+    }
+
     /// Events were made as fast as they were taken: latency is mostly that of the queue which this builds up.
     pub fn is_closed_loop(&self) -> bool {
         self.produced.is_some() && self.schedule.is_none()

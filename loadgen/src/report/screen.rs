@@ -4,8 +4,9 @@ use std::io::{self, Write};
 
 use super::bars;
 use super::number::{byte_rate, bytes, grouped, milliseconds, rate};
-use super::results::{Cost, Flow, RunResult, ScheduleReport, Setting, StageResult};
+use super::results::{Flow, LoadLimit, RunResult, ScheduleReport, Setting, StageResult};
 use crate::measure::latency::{Latency, PERCENTILES};
+use crate::measure::process::ThreadUse;
 use crate::measure::steal::STOLEN_SHARE_NOTED;
 use crate::verdict::judge::Verdict;
 
@@ -85,6 +86,12 @@ impl Screen {
                 &format!("{count}, after connections were lost"),
             );
         }
+        if let Some(text) = cost(stage) {
+            self.row("cost", &text);
+        }
+        if let Some(busiest) = stage.cost.busiest {
+            self.row("load cores", &load_cores(busiest));
+        }
         if let Some(share) = stage.stolen_share {
             self.row("taken by the host", &stolen(share));
         }
@@ -128,16 +135,11 @@ impl Screen {
         }
     }
 
-    /// What it cost, the verdict with the faults by name, where it was saved, what could be done next.
+    /// What it needed, the verdict with the faults by name, where it was saved, what could be done next.
     pub fn closing(&mut self, result: &RunResult, saved: Option<&str>) {
         self.line("");
-        let costs = result
-            .stages
-            .iter()
-            .filter_map(|stage| stage.cost)
-            .collect::<Vec<_>>();
-        if let Some(text) = cost(&costs, result) {
-            self.line(&format!("{:<22}{text}", "cost"));
+        if let Some(most) = result.memory_bytes_max {
+            self.line(&format!("{:<22}{}", "peak memory", bytes(most as f64)));
         }
         for stage in &result.stages {
             if let Some(why) = stage
@@ -249,40 +251,75 @@ fn percentiles(latency: &Latency) -> String {
         .collect()
 }
 
-fn cost(costs: &[Cost], result: &RunResult) -> Option<String> {
-    let events: u64 = result
-        .stages
-        .iter()
-        .filter_map(|stage| Some(stage.produced?.events))
-        .sum();
-    let memory = result
-        .memory_bytes_max
-        .map(|most| format!("peak memory {}", bytes(most as f64)));
-    if costs.is_empty() || events == 0 {
-        return None;
+/// CPU time and syncs by the million of events.
+fn cost(stage: &StageResult) -> Option<String> {
+    let millions = stage.millions()?;
+    let load = format!("load {:.2} CPU s", stage.cost.load_cpu_seconds / millions);
+    let parts = match stage.cost.broker {
+        Some(broker) => format!(
+            "broker {:.2} CPU s and {:.0} syncs, {load}",
+            broker.cpu_seconds / millions,
+            broker.syncs as f64 / millions,
+        ),
+        None => load,
+    };
+    Some(format!("{parts} per million events"))
+}
+
+/// How the busiest load core spent its time, and whether that is what limits the figures.
+fn load_cores(busiest: ThreadUse) -> String {
+    let share = |share: f64| format!("{:.0} %", share * 100.0);
+    let mut text = format!("the busiest ran {} of the time", share(busiest.busy));
+    if let Some(waiting) = busiest.waiting {
+        text.push_str(&format!(", waited {} for its CPU", share(waiting)));
     }
-    let millions = events as f64 / 1e6;
-    let broker: f64 = costs.iter().map(|cost| cost.broker_cpu_seconds).sum();
-    let load: f64 = costs.iter().map(|cost| cost.load_cpu_seconds).sum();
-    let syncs: u64 = costs.iter().map(|cost| cost.syncs).sum();
-    let per_million = format!(
-        "broker {:.2} CPU s and {:.0} syncs per million events · load {:.2} CPU s",
-        broker / millions,
-        syncs as f64 / millions,
-        load / millions
-    );
-    Some(
-        [Some(per_million), memory]
-            .into_iter()
-            .flatten()
-            .collect::<Vec<_>>()
-            .join(" · "),
-    )
+    text.push_str(match LoadLimit::of(busiest) {
+        LoadLimit::None => "",
+        LoadLimit::LoadCore => ": THE LOAD GENERATOR IS THE LIMIT, not the broker",
+        LoadLimit::SharedCpu => ": the CPUs that it shares are the limit of what is shown",
+    });
+    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cost_is_by_the_million_with_and_without_an_embedded_broker() {
+        let mut stage = super::super::report_test::stage("x");
+        assert_eq!(
+            cost(&stage).unwrap(),
+            "load 5000.00 CPU s per million events"
+        );
+        stage.cost.broker = Some(super::super::results::BrokerCost {
+            cpu_seconds: 0.25,
+            syncs: 7,
+        });
+        assert_eq!(
+            cost(&stage).unwrap(),
+            "broker 2500.00 CPU s and 70000 syncs, load 5000.00 CPU s per million events"
+        );
+        stage.produced = None;
+        assert!(cost(&stage).is_some(), "by what was read");
+        stage.read = None;
+        assert_eq!(cost(&stage), None);
+    }
+
+    #[test]
+    fn a_load_core_that_is_the_limit_is_named_as_one() {
+        let said = |busy, waiting| load_cores(ThreadUse { busy, waiting });
+        assert_eq!(
+            said(0.4, Some(0.2)),
+            "the busiest ran 40 % of the time, waited 20 % for its CPU"
+        );
+        assert_eq!(said(0.9, None), "the busiest ran 90 % of the time");
+        assert!(said(0.91, None).ends_with("THE LOAD GENERATOR IS THE LIMIT, not the broker"));
+        assert!(
+            said(0.5, Some(0.45))
+                .ends_with("the CPUs that it shares are the limit of what is shown")
+        );
+    }
 
     #[test]
     fn a_host_that_takes_much_is_named_as_a_cause() {
