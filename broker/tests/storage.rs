@@ -15,7 +15,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use support::{Broker, folder, serve, text};
 use tackboard_schema::ErrorCode;
-use wire::{PATIENCE, Raw, batch, produced};
+use wire::{PATIENCE, Raw, batch, eventually, produced};
 
 /// Mounts that live as long as this.
 struct Mounts {
@@ -448,28 +448,6 @@ fn stop_when_full(disk: &SmallDisk) {
     assert_holds(&mut wire, "t", &expected);
 }
 
-/// The sum of a metric over the cores.
-fn metric(broker: &Broker, name: &str) -> u64 {
-    let page = http_get(&broker.http, "/metrics");
-    let samples = page.lines().filter_map(|line| {
-        let rest = line.strip_prefix(name)?;
-        let value = rest
-            .strip_prefix(' ')
-            .or_else(|| rest.split_once("} ").map(|(_, value)| value));
-        value?.parse::<u64>().ok()
-    });
-    samples.sum()
-}
-
-/// Looks again and again until it is so.
-fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = std::time::Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "not in time: {what}");
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-}
-
 fn large_value(index: usize) -> Vec<u8> {
     let mut value = format!("{index} ").into_bytes();
     value.resize(200_000, b'.');
@@ -508,15 +486,15 @@ fn all_logs_together_keep_within_their_budget_but_for_topics_that_are_exempt() {
         described.contains("tackboard.retention.budget"),
         "{described}"
     );
-    assert_eq!(metric(&broker, "tackboard_log_budget_bytes"), BUDGET);
+    assert_eq!(broker.metric("log_budget_bytes"), BUDGET);
 
     let mut wire = Raw::connect(broker.address.parse().expect("an address"));
     // A segment holds ten events. Of the old ones more can go than has to.
     produce_all(&mut wire, "kept", 0..10);
     produce_all(&mut wire, "old", 0..60);
     produce_all(&mut wire, "new", 0..40);
-    let bytes = || metric(&broker, "tackboard_log_bytes");
-    let dropped = || metric(&broker, "tackboard_log_budget_dropped_bytes");
+    let bytes = || broker.metric("log_bytes");
+    let dropped = || broker.metric("log_budget_dropped_bytes_total");
     // Nothing less will do; what is shown of the logs may be a second old.
     let excess = 110 * 200_000 - BUDGET;
     eventually("22 MB come down to 16 MiB", || {
@@ -568,7 +546,7 @@ fn with_a_budget_a_disk_that_would_be_full_takes_events_on_and_on() {
         produce_all(&mut wire, "t", round * 40..(round + 1) * 40);
         std::thread::sleep(std::time::Duration::from_millis(500));
     }
-    assert!(metric(&broker, "tackboard_log_budget_dropped_bytes") > 0);
+    assert!(broker.metric("log_budget_dropped_bytes_total") > 0);
     const LATEST: i64 = -1;
     assert_eq!(wire.list_offset("t", 0, LATEST).0, 800);
     let last = wire.fetch("t", 0, 799).expect("it can be read");

@@ -163,9 +163,21 @@ core_metrics! {
     connections_refused: Counter,
         "Native connections closed at once because `native.connections_max` was reached.",
         "Any rise: raise `native.connections_max` or find the client that leaks connections.";
+    connections_refused_per_address: Counter,
+        "Native connections closed at once because their address has `native.connections_per_address_max`.",
+        "Any rise: the log names an address now and then; raise the bound, or stop that client.";
     frames_broken: Counter,
         "Connections closed because framing was lost (wrong checksum, length or kind).",
         "Any rise: something that does not speak the protocol connects, or the network damages bytes.";
+    frames_over_budget: Counter,
+        "Connections closed because the sockets' share of `memory.total` had no room for a large frame.",
+        "Any rise: raise `memory.total`, or lower `native.frame_bytes_max` or the clients' batch sizes.";
+    requests_in_flight: Gauge,
+        "Requests of this core's connections that are not answered yet, parked fetches included.",
+        "Connections times `native.requests_in_flight_max` is the most: near it clients wait for their answers, look at the disk.";
+    request_bytes_in_flight: Gauge,
+        "Bytes of requests of this core's connections that are not answered yet.",
+        "High for long: the disk does not keep up with the producers; each connection stops at `native.request_bytes_in_flight_max`.";
     socket_bytes_in: Counter,
         "Bytes received on native connections.",
         "With `socket_bytes_out`: compare with what the network card can carry.";
@@ -262,6 +274,15 @@ core_metrics! {
     memory_tail_cache_bytes: Gauge,
         "Memory held by the tail cache.",
         "Full is normal: it is used as far as the budget goes.";
+    memory_cold_read_bytes: Gauge,
+        "Memory held by reads of history until they are sent.",
+        "At its share of `memory.total` further ones are refused with `OVER_BUDGET` and tried again: too many consumers read history at once.";
+    memory_socket_bytes: Gauge,
+        "Memory held by frames that are larger than a connection's read buffer.",
+        "Near its share of `memory.total` connections are closed: see `frames_over_budget`.";
+    memory_index_bytes: Gauge,
+        "Memory held by the indexes of log segments.",
+        "At its share of `memory.total` the indexes of the oldest segments are thinned out: reads of history read a little more.";
 }
 
 /// The blocks of all cores; index = core.

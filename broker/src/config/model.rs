@@ -63,6 +63,8 @@ pub struct Config {
     pub frame_bytes_max: u32,
     /// Native connections per core.
     pub connections_max: u32,
+    /// Native connections per core and address; None: no bound of its own.
+    pub connections_per_address_max: Option<u32>,
     /// Unanswered requests per connection.
     pub requests_in_flight_max: u32,
     /// Bytes of unanswered requests per connection.

@@ -81,6 +81,9 @@ impl Reader<'_> {
                     partitions_max_per_core,
                 ),
             },
+            connections_per_address_max: self
+                .integer_or_word("native.connections_per_address_max")
+                .map(|number| number as u32),
             cores,
             native_bind: self
                 .address("native.bind")

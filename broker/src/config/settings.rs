@@ -425,6 +425,17 @@ const LIMITS: &[Setting] = &[
         "Native connections of one core. A connection beyond it is closed at once. Each needs two open files and, beside memory.total, a read buffer of 4 KiB that grows to 256 KiB while its client is busy. `auto`: 10,000, or what the limit on open files (`ulimit -Hn`) leaves beside the partitions, but not less than 256; `tackboard check` compares.",
     ),
     setting(
+        "native.connections_per_address_max",
+        Kind::Integer {
+            min: 1,
+            max: 1_000_000,
+            words: &["none"],
+        },
+        "\"none\"",
+        Some("max.connections.per.ip"),
+        "Native connections of one core that come from one IP address; \"none\": as many as native.connections_max. One beyond it is closed at once. Clients behind one address translation share theirs.",
+    ),
+    setting(
         "native.requests_in_flight_max",
         Kind::Integer {
             min: 1,

@@ -121,6 +121,11 @@ impl Connection {
         self.account.get().requests()
     }
 
+    /// Bytes of their bodies, of those whose answers are not known.
+    pub fn request_bytes_in_flight(&self) -> u64 {
+        self.account.get().request_bytes()
+    }
+
     /// Queues frames without bodies: `write` appends them to bytes that are sent as one.
     pub fn send_head(&self, write: impl FnOnce(&mut Vec<u8>)) {
         let mut outbox = self.outbox.borrow_mut();

@@ -1,6 +1,6 @@
 //! The two tasks of a connection: one reads and hands frames over, one sends answers.
 
-use std::{io::IoSlice, rc::Rc};
+use std::{io::IoSlice, net::IpAddr, rc::Rc};
 
 use glommio::net::TcpStream;
 use tackboard_logic::request::{
@@ -20,13 +20,13 @@ use crate::shard::{ReadBytes, Shard};
 /// Frames handed over between two chances for other tasks.
 pub const FRAMES_PER_TURN_MAX: usize = 256;
 
-/// Serves a connection until the client, an error or the shutdown ends it. Returns when both halves are done.
-pub async fn serve(shard: Rc<Shard>, stream: TcpStream) {
+/// Serves a connection from `address` until the client, an error or the shutdown ends it. Returns when both halves are done.
+pub async fn serve(shard: Rc<Shard>, stream: TcpStream, address: IpAddr) {
     let (reader, writer) = match split(stream) {
         Ok(halves) => halves,
         Err(error) => {
             tracing::warn!(%error, "a connection could not be split; closed");
-            return shard.connection_closed(None);
+            return shard.connection_closed(address, None);
         }
     };
     let limits = AccountLimits {
@@ -44,7 +44,7 @@ pub async fn serve(shard: Rc<Shard>, stream: TcpStream) {
     shard.client_gone(&connection);
     sender.await;
     connection.close();
-    shard.connection_closed(Some(place));
+    shard.connection_closed(address, Some(place));
 }
 
 /// Why a connection ends before its client ends it.
@@ -66,6 +66,9 @@ async fn read_requests(
     let result = read_loop(shard, connection, &mut reader).await;
     if matches!(result, Err(End::Frame(_))) {
         shard.metrics().frames_broken.increment();
+    }
+    if matches!(result, Err(End::OverBudget { .. })) {
+        shard.metrics().frames_over_budget.increment();
     }
     // Before the descriptor goes: its number may belong to another connection a moment later.
     connection.reader_ended();

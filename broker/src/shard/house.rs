@@ -28,7 +28,29 @@ pub(super) async fn keep_house(shard: Rc<Shard>) {
             state.step(Input::Tick, &[]);
             known = state.publish(known);
         });
+        shard.publish_held();
         sleep(HOUSEKEEPING).await;
+    }
+}
+
+impl Shard {
+    /// What connections and reads hold.
+    fn publish_held(&self) {
+        let metrics = self.metrics();
+        let cold_bytes = self.config.memory.per_core.cold_reads;
+        let free = self.cold_bytes.available();
+        metrics.memory_cold_read_bytes.set(cold_bytes - free);
+        metrics
+            .memory_socket_bytes
+            .set(self.read_bytes.get() as u64);
+        let connections = self.connections.borrow();
+        let (mut requests, mut bytes) = (0, 0);
+        for connection in connections.values() {
+            requests += u64::from(connection.requests_in_flight());
+            bytes += connection.request_bytes_in_flight();
+        }
+        metrics.requests_in_flight.set(requests);
+        metrics.request_bytes_in_flight.set(bytes);
     }
 }
 
@@ -61,6 +83,7 @@ impl State {
         metrics.fetches_parked.set(stats.parked_fetches);
         metrics.memory_append_bytes.set(stats.append_bytes);
         metrics.memory_tail_cache_bytes.set(stats.tail_cache_bytes);
+        metrics.memory_index_bytes.set(stats.index_bytes);
         metrics.partitions_fenced.set(stats.fenced_logs);
         metrics
             .log_budget_dropped_bytes

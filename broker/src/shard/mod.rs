@@ -33,6 +33,7 @@ use std::{
     cell::{Cell, RefCell},
     collections::VecDeque,
     future::Future,
+    net::IpAddr,
     path::PathBuf,
     rc::Rc,
     sync::Arc,
@@ -40,6 +41,7 @@ use std::{
 };
 
 use glommio::{Latency, Shares, Task, TaskQueueHandle, spawn_local_into, sync::Semaphore};
+use tackboard_logic::request::connections::{ConnectionBound, ConnectionRefusal, ConnectionRoom};
 use tackboard_runtime::{Notify, Progress};
 
 use crate::{
@@ -64,7 +66,7 @@ pub struct Shard {
     progress: Arc<Progress>,
     queues: Queues,
     connections: RefCell<Slab<Rc<Connection>>>,
-    connection_count: Cell<usize>,
+    connection_room: RefCell<ConnectionRoom<IpAddr>>,
     ledger_queue: RefCell<VecDeque<LedgerWrite>>,
     ledger_wanted: Notify,
     /// Logs that wait for the next sync of the file system.
@@ -197,21 +199,50 @@ impl Shard {
 
     // ---- connections ----------------------------------------------------------------------------------------------
 
-    /// Registers a connection, which was counted when it was accepted.
+    /// Lets a connection in, or says why not.
+    fn admit_connection(&self, address: IpAddr) -> bool {
+        let now_us = self.state.borrow().started.elapsed().as_micros() as u64;
+        let admitted = self.connection_room.borrow_mut().admit(address, now_us);
+        let Err(ConnectionRefusal { bound, tell }) = admitted else {
+            self.count_connections();
+            return true;
+        };
+        let (refused, setting) = match bound {
+            ConnectionBound::All => (
+                &self.metrics().connections_refused,
+                "native.connections_max",
+            ),
+            ConnectionBound::PerAddress => (
+                &self.metrics().connections_refused_per_address,
+                "native.connections_per_address_max",
+            ),
+        };
+        refused.increment();
+        if let Some(count) = tell {
+            tracing::warn!(core = self.core, %address, setting, count, "connections were refused, this one last");
+        }
+        false
+    }
+
+    /// Registers a connection, which was let in.
     pub fn connection_opened(&self, connection: &Rc<Connection>) -> Key {
         self.metrics().connections_accepted.increment();
         self.connections.borrow_mut().insert(connection.clone())
     }
 
-    /// Forgets a connection; `None` if it was never registered.
-    pub fn connection_closed(&self, place: Option<Key>) {
+    /// Forgets a connection from `address`, which had `place` if it was registered.
+    pub fn connection_closed(&self, address: IpAddr, place: Option<Key>) {
         place.map(|place| self.connections.borrow_mut().remove(place));
-        self.count_connections(-1);
+        self.connection_room.borrow_mut().ended(address);
+        self.count_connections();
     }
 
-    fn count_connections(&self, change: isize) {
-        let count = self.connection_count.get().wrapping_add_signed(change);
-        self.connection_count.set(count);
+    fn connection_count(&self) -> usize {
+        self.connection_room.borrow().open() as usize
+    }
+
+    fn count_connections(&self) {
+        let count = self.connection_count();
         self.progress.set_connections(count);
         self.metrics().connections_open.set(count as u64);
     }

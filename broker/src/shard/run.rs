@@ -19,6 +19,7 @@ use tackboard_logic::{
     metadata::Image,
     request::{
         calls::{CALLS_MAX, Calls},
+        connections::ConnectionRoom,
         entries::EntryRoom,
         producer_ids::ProducerIds,
     },
@@ -357,7 +358,10 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         progress: core.progress,
         queues,
         connections: RefCell::default(),
-        connection_count: Cell::new(0),
+        connection_room: RefCell::new(ConnectionRoom::new(
+            seed.config.connections_max,
+            seed.config.connections_per_address_max,
+        )),
         ledger_queue: RefCell::default(),
         ledger_wanted: Notify::new(),
         riders: RefCell::default(),
@@ -403,15 +407,18 @@ async fn accept(shard: Rc<Shard>, listener: TcpListener) {
             |error: &std::io::Error| tracing::warn!(%error, "a connection could not be accepted");
         let stream = net::accept(&listener, warn).await;
         shard.progress.socket_moved();
-        if shard.connection_count.get() >= shard.config.connections_max as usize {
-            shard.metrics().connections_refused.increment();
+        let Ok(peer) = stream.peer_addr() else {
+            // It has gone already.
+            continue;
+        };
+        let address = peer.ip().to_canonical();
+        if !shard.admit_connection(address) {
             continue;
         }
-        shard.count_connections(1);
         if let Err(error) = net::prepare(&stream, PEER_SILENT_MAX) {
             tracing::debug!(%error, "a socket option could not be set");
         }
-        let served = session::serve(shard.clone(), stream);
+        let served = session::serve(shard.clone(), stream, address);
         shard.spawn_net(served).detach();
     }
 }
@@ -555,10 +562,7 @@ async fn drain(
     let aborted = || shard.state.borrow().aborted;
     let patience = deadline.saturating_duration_since(Instant::now()) / FLUSH_SHARE_DIVISOR;
     let answered_by = Instant::now() + patience;
-    until(answered_by, || {
-        aborted() || shard.connection_count.get() == 0
-    })
-    .await;
+    until(answered_by, || aborted() || shard.connection_count() == 0).await;
     for connection in &connections {
         connection.close();
     }

@@ -75,6 +75,11 @@ impl<T> Slab<T> {
         self.len() == 0
     }
 
+    /// All values.
+    pub fn values(&self) -> impl Iterator<Item = &T> {
+        self.slots.iter().filter_map(|slot| slot.value.as_ref())
+    }
+
     /// The keys of all values.
     pub fn keys(&self) -> Vec<Key> {
         let used = |(index, slot): (usize, &Slot<T>)| {

@@ -57,6 +57,16 @@ pub fn broker(data: &Path, cores: &str, more: &[&str]) -> Handle {
     start(config).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// Looks again and again until it is so.
+#[track_caller]
+pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "not in time: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
 /// What the broker says at `/metrics`.
 pub fn metrics(handle: &Handle) -> String {
     let address = handle.http_address().expect("its door is open");
@@ -91,7 +101,11 @@ pub struct Answer {
 impl Raw {
     /// Connects.
     pub fn connect(address: SocketAddr) -> Raw {
-        let stream = TcpStream::connect(address).expect("the broker listens");
+        Self::over(TcpStream::connect(address).expect("the broker listens"))
+    }
+
+    /// Over a socket that is connected.
+    pub fn over(stream: TcpStream) -> Raw {
         stream
             .set_read_timeout(Some(PATIENCE))
             .expect("a time-out can be set");

@@ -1,6 +1,6 @@
 //! What the tests of the binary share: how it is started, and a broker in a process of its own.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 
@@ -138,6 +138,26 @@ impl Broker {
             text(&output.stderr)
         );
         text(&output.stdout)
+    }
+
+    /// What it says at `/metrics` of one metric, `tackboard_` left out: the sum over its cores.
+    pub fn metric(&self, name: &str) -> u64 {
+        let mut stream = std::net::TcpStream::connect(&self.http).expect("listens");
+        let request = "GET /metrics HTTP/1.0\r\n\r\n";
+        stream.write_all(request.as_bytes()).expect("is read");
+        let mut page = String::new();
+        stream.read_to_string(&mut page).expect("answers");
+        let values = page.lines().filter_map(|line| {
+            let rest = line.strip_prefix("tackboard_")?.strip_prefix(name)?;
+            let value = match rest.split_once("} ") {
+                Some((labels, value)) if labels.starts_with('{') => value,
+                _ => rest.strip_prefix(' ')?,
+            };
+            Some(value.parse::<u64>().expect("a number"))
+        });
+        let values: Vec<u64> = values.collect();
+        assert!(!values.is_empty(), "there is no metric {name}");
+        values.into_iter().sum()
     }
 
     pub fn signal(&self, signal: i32) {

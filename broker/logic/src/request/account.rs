@@ -68,6 +68,11 @@ impl Account {
         self.requests
     }
 
+    /// Bytes of bodies of requests whose answers are not known.
+    pub fn request_bytes(&self) -> u64 {
+        self.held.body_bytes
+    }
+
     /// Calls to other cores that its fetches hold.
     pub fn fetch_calls(&self) -> usize {
         self.fetch_calls

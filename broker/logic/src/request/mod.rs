@@ -5,12 +5,14 @@
 //!   connection they came from.
 //! - [`calls`], [`entries`], [`account`], [`read_buffer`]: what a core may ask of the others and hold, and a connection
 //!   of its core.
+//! - [`connections`]: who may connect at all.
 //! - [`lookup`], [`producer_ids`]: what takes several steps to answer.
 
 pub mod account;
 pub mod acks;
 pub mod by_core;
 pub mod calls;
+pub mod connections;
 pub mod entries;
 pub mod fetch;
 pub mod gather;

@@ -78,6 +78,7 @@ impl Shard {
             waiting_appends: self.logs().map(|log| log.waiting_appends() as u64).sum(),
             append_bytes: self.memory.append_bytes(),
             tail_cache_bytes: self.memory.cache_bytes(),
+            index_bytes: u64::try_from(self.index_bytes).unwrap_or(0),
             ..self.stats
         }
     }

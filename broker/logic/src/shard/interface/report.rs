@@ -101,4 +101,6 @@ pub struct ShardStats {
     pub append_bytes: u64,
     /// Gauge: bytes of written chunks kept.
     pub tail_cache_bytes: u64,
+    /// Gauge: bytes of sparse index in memory.
+    pub index_bytes: u64,
 }
