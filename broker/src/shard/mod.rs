@@ -74,6 +74,8 @@ pub struct Shard {
     riders_wait: Notify,
     tick_wanted: Notify,
     stopping: Cell<bool>,
+    /// Nothing is asked of the long-lived tasks any more.
+    ended: Cell<bool>,
     ledger_fault: Cell<Option<tackboard_logic::shard::interface::StorageFault>>,
     reads: Reads,
     /// Bytes that reads of history may hold until they are sent.

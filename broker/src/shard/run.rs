@@ -368,6 +368,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         riders_wait: Notify::new(),
         tick_wanted: Notify::new(),
         stopping: Cell::new(false),
+        ended: Cell::new(false),
         ledger_fault: Cell::new(None),
         reads: Reads(Rc::new(Semaphore::new(READS_IN_FLIGHT_MAX as u64))),
         cold_bytes: Rc::new(Semaphore::new(seed.config.memory.per_core.cold_reads)),
@@ -397,6 +398,7 @@ impl Serving {
             all_back.await,
             "another core holds on to buffers of this one"
         );
+        end_long_lived(&self.shard).await;
         clean
     }
 }
@@ -427,7 +429,7 @@ async fn accept(shard: Rc<Shard>, listener: TcpListener) {
 
 /// Writes the ledger, one write after another: their order is what makes it a log.
 async fn write_ledgers(shard: Rc<Shard>, files: LedgerFiles, written: Rc<Notify>) {
-    loop {
+    while !shard.ended.get() {
         let next = shard.ledger_queue.borrow_mut().pop_front();
         let Some(LedgerWrite {
             sequence,
@@ -454,7 +456,7 @@ async fn write_ledgers(shard: Rc<Shard>, files: LedgerFiles, written: Rc<Notify>
 
 /// Syncs the file system whenever logs wait for it; what comes to wait meanwhile is for the next time.
 async fn sync_file_system(shard: Rc<Shard>, mut flusher: CoreFlusher) {
-    loop {
+    while !shard.ended.get() {
         let riders = std::mem::take(&mut *shard.riders.borrow_mut());
         if riders.is_empty() {
             shard.riders_wait.wait().await;
@@ -523,10 +525,11 @@ async fn read_control(
 
 /// Tells logic the time while anything waits for it.
 async fn tick(shard: Rc<Shard>) {
-    loop {
+    let is_due = || shard.state.borrow().machine.next_deadline_us().is_some();
+    while !shard.ended.get() {
         shard.tick_wanted.wait().await;
         shard.progress.set_deadlines(true);
-        while shard.state.borrow().machine.next_deadline_us().is_some() {
+        while is_due() && !shard.ended.get() {
             sleep(TICK).await;
             shard.enter(|state| state.step(Input::Tick, &[]));
         }
@@ -604,6 +607,17 @@ async fn until(deadline: Instant, condition: impl Fn() -> bool) -> bool {
         sleep(Duration::from_millis(2)).await;
     }
     true
+}
+
+/// Lets the tasks go that wait for work as long as the core lives. The executor would not: they hold the shard that they
+/// wait on, and with it ledger files, buffers, and the way to the flusher.
+async fn end_long_lived(shard: &Shard) {
+    shard.ended.set(true);
+    shard.ledger_wanted.notify();
+    shard.riders_wait.notify();
+    shard.tick_wanted.notify();
+    // Turns for them to see it; one that waits for I/O or sleeps may take longer, and is left.
+    sleep(TICK * 2).await;
 }
 
 async fn close_files(shard: &Rc<Shard>) {
