@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use serde_json::Value;
 
 use super::{Ending, Rig, Session, check_cpus};
@@ -112,6 +112,14 @@ fn probe_all(asked: &SearchPlan, rig: &Rig<'_>) -> Result<Searched> {
         let stage = rig.bench().run(&spec, &mut progress)?;
         if rig.session.interrupt.raised() {
             break;
+        }
+        if let Some(why) = stage
+            .cut_short
+            .as_ref()
+            .filter(|_| stage.produced.is_none_or(|produced| produced.events == 0))
+        {
+            // Whoever takes nothing at one rate would let every probe run into its deadline.
+            bail!("no event was acknowledged: {why}");
         }
         let verdict = stage.verdict.clone().filter(|verdict| !verdict.holds());
         let probe = Probe::of(rate, stage, asked.question.p99_max);

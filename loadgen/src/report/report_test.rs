@@ -143,6 +143,9 @@ fn a_run_is_saved_in_a_folder_of_its_own() {
     ] {
         assert!(folder.join(name).is_file(), "{name}");
     }
+    // Another run of the same second takes nothing from it.
+    let again = save::save(parent.path(), &result(), &PARTS).unwrap();
+    assert!(again.contains("2026-01-02T030405-abc-2/"), "{again}");
     assert!(
         said.ends_with("run.json  6 × .hgrm  latency.svg  timeline.svg"),
         "{said}"

@@ -4,6 +4,7 @@
 //! generator runs in; each run gets a folder of its own.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -13,6 +14,9 @@ use super::results::RunResult;
 use super::svg;
 use crate::machine::checkout;
 use crate::measure::hgrm;
+
+/// Most results that begin in one second.
+const SAME_SECOND_MAX: u32 = 100;
 
 /// Where a run is to be saved, if anywhere.
 pub fn folder(out: Option<&Path>) -> Option<PathBuf> {
@@ -25,8 +29,8 @@ pub fn folder(out: Option<&Path>) -> Option<PathBuf> {
 
 /// Saves the run in a new folder inside `parent`, and says what was written.
 pub fn save(parent: &Path, result: &RunResult, parts: &[Part]) -> Result<String> {
-    let folder = parent.join(name(result));
-    fs::create_dir_all(&folder).with_context(|| format!("--out {}", folder.display()))?;
+    let folder = make_folder(parent, &name(result))
+        .with_context(|| format!("--out {}", parent.display()))?;
     let write = |name: &str, text: String| -> Result<()> {
         let path = folder.join(name);
         fs::write(&path, text).with_context(|| format!("--out {}", path.display()))
@@ -56,6 +60,22 @@ pub fn save(parent: &Path, result: &RunResult, parts: &[Part]) -> Result<String>
         "{}/  run.json  {histograms} × .hgrm  latency.svg  timeline.svg",
         shown(&folder).display()
     ))
+}
+
+/// Makes a folder that was not there: runs that begin in the same second get numbers behind their names.
+fn make_folder(parent: &Path, name: &str) -> io::Result<PathBuf> {
+    fs::create_dir_all(parent)?;
+    let numbered = (2..=SAME_SECOND_MAX).map(|number| format!("{name}-{number}"));
+    for name in std::iter::once(name.to_owned()).chain(numbered) {
+        let folder = parent.join(name);
+        match fs::create_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.map(|()| folder),
+        }
+    }
+    Err(io::Error::other(format!(
+        "{SAME_SECOND_MAX} results are named {name} already"
+    )))
 }
 
 /// Folder of a run: its time, and the commit if there is one, so that runs sort by age.
