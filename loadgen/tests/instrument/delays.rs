@@ -1,4 +1,4 @@
-//! Roads that hold answers back by what is known: each by a schedule, or everything once.
+//! Roads that hold answers back by what is known, each by a schedule or everything once, and say how long events waited.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -9,98 +9,11 @@ use tackboard_schema::record_batch::{BatchIterator, BatchView};
 
 use crate::proxy::Road;
 
-/// How long a batch was on its way as the proxy saw it, and how many events were in it.
+/// A time, and for how many events it is true.
 pub type Seen = (Duration, u64);
 
 /// Connection and correlation id of a request.
 type Id = (u64, u64);
-
-/// Produce requests that have not been answered: when they came, and how many events they hold.
-#[derive(Default)]
-struct Pending(HashMap<Id, (Instant, u64)>);
-
-impl Pending {
-    fn note(&mut self, connection: u64, frame: &Frame<'_>) {
-        let batches = BatchIterator::new(frame.body).map_while(Result::ok);
-        let events = batches
-            .map(|batch| batch.header().record_count as u64)
-            .sum();
-        let id = (connection, frame.prefix.correlation_id.0);
-        self.0.insert(id, (Instant::now(), events));
-    }
-
-    /// The request that this answers, if it is a produce request.
-    fn take(&mut self, connection: u64, answer: &[u8]) -> Option<(Id, Instant, u64)> {
-        let prefix = Prefix::read(&answer[..PREFIX_LENGTH], u32::MAX).ok()??;
-        let id = (connection, prefix.correlation_id.0);
-        let (came, events) = self.0.remove(&id)?;
-        Some((id, came, events))
-    }
-}
-
-fn is_produce(frame: &Frame<'_>) -> bool {
-    frame.prefix.api_key == ApiKey::Produce.key()
-}
-
-/// Holds the n-th answer to a produce request back by the n-th delay of a schedule.
-pub struct Schedule {
-    from: Duration,
-    to: Duration,
-    state: Mutex<ScheduleState>,
-}
-
-#[derive(Default)]
-struct ScheduleState {
-    pending: Pending,
-    answers: u32,
-    seen: Vec<Seen>,
-}
-
-impl Schedule {
-    /// Delays between these two, each as often as any other.
-    pub fn between(from: Duration, to: Duration) -> Self {
-        Self {
-            from,
-            to,
-            state: Mutex::default(),
-        }
-    }
-
-    /// The n-th delay: fractions of the golden ratio fall evenly over any stretch of them, in no order.
-    fn delay(&self, n: u32) -> Duration {
-        let share = (f64::from(n) * 0.618_033_988_749_895).fract();
-        self.from + (self.to - self.from).mul_f64(share)
-    }
-
-    /// What it saw.
-    pub fn seen(&self) -> Vec<Seen> {
-        self.state.lock().unwrap().seen.clone()
-    }
-}
-
-impl Road for Schedule {
-    fn request(&self, connection: u64, frame: &Frame<'_>) {
-        if is_produce(frame) {
-            self.state.lock().unwrap().pending.note(connection, frame);
-        }
-    }
-
-    fn answer(&self, connection: u64, frame: &mut [u8]) {
-        let mut state = self.state.lock().unwrap();
-        let Some((_, came, events)) = state.pending.take(connection, frame) else {
-            return;
-        };
-        let delay = self.delay(state.answers);
-        state.answers += 1;
-        drop(state);
-        std::thread::sleep(delay);
-        self.state
-            .lock()
-            .unwrap()
-            .seen
-            .push((came.elapsed(), events));
-    }
-}
 
 /// Nanoseconds of the machine's monotonic clock, by which events say when they are due.
 fn monotonic_ns() -> u64 {
@@ -114,7 +27,7 @@ fn monotonic_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// When the events of a constant rate are due: that of the first one is taken from it, all others follow.
+/// When the events of a constant rate are due: that of a producer's first one is taken from it, all others follow.
 struct Calendar {
     /// Between two events of one producer.
     period_ns: f64,
@@ -160,6 +73,119 @@ impl Calendar {
     }
 }
 
+/// What a proxy knows of produce requests: what is in them, when they came, and when their answers were passed on.
+struct Watch {
+    calendar: Calendar,
+    /// Not answered.
+    pending: HashMap<Id, (Instant, Vec<Row>)>,
+    waited: Vec<Seen>,
+    by_request: Vec<Seen>,
+}
+
+impl Watch {
+    /// Watches producers that have an event due so often each.
+    fn of(period: Duration) -> Self {
+        Self {
+            calendar: Calendar {
+                period_ns: period.as_nanos() as f64,
+                first_ns: HashMap::new(),
+            },
+            pending: HashMap::new(),
+            waited: Vec::new(),
+            by_request: Vec::new(),
+        }
+    }
+
+    /// Notes a request; false if it is none to produce.
+    fn came(&mut self, connection: u64, frame: &Frame<'_>) -> bool {
+        if frame.prefix.api_key != ApiKey::Produce.key() {
+            return false;
+        }
+        let batches = BatchIterator::new(frame.body).map_while(Result::ok);
+        let rows = batches.map(|batch| self.calendar.note(&batch)).collect();
+        let id = (connection, frame.prefix.correlation_id.0);
+        self.pending.insert(id, (Instant::now(), rows));
+        true
+    }
+
+    /// The produce request that this answers.
+    fn answered(&self, connection: u64, answer: &[u8]) -> Option<Id> {
+        let prefix = Prefix::read(&answer[..PREFIX_LENGTH], u32::MAX).ok()??;
+        let id = (connection, prefix.correlation_id.0);
+        self.pending.contains_key(&id).then_some(id)
+    }
+
+    /// Notes that its answer is passed on now.
+    fn passes_on(&mut self, id: Id) {
+        let (came, rows) = self.pending.remove(&id).expect("it waits for its answer");
+        let events = rows.iter().map(|row| row.count).sum();
+        self.by_request.push((came.elapsed(), events));
+        for row in rows {
+            self.waited.extend(self.calendar.waited(row));
+        }
+    }
+}
+
+/// Holds the n-th answer to a produce request back by the n-th delay of a schedule.
+pub struct Schedule {
+    from: Duration,
+    to: Duration,
+    state: Mutex<ScheduleState>,
+}
+
+struct ScheduleState {
+    watch: Watch,
+    delays: Vec<Seen>,
+}
+
+impl Schedule {
+    /// Delays between these two, each as often as any other, for producers that have an event due so often each.
+    pub fn between(from: Duration, to: Duration, period: Duration) -> Self {
+        Self {
+            from,
+            to,
+            state: Mutex::new(ScheduleState {
+                watch: Watch::of(period),
+                delays: Vec::new(),
+            }),
+        }
+    }
+
+    /// The n-th delay: fractions of the golden ratio fall evenly over any stretch of them, in no order.
+    fn delay(&self, n: usize) -> Duration {
+        let share = (n as f64 * 0.618_033_988_749_895).fract();
+        self.from + (self.to - self.from).mul_f64(share)
+    }
+
+    /// The delays that it made, by answers.
+    pub fn delays(&self) -> Vec<Seen> {
+        self.state.lock().unwrap().delays.clone()
+    }
+
+    /// How long each event waited from when it was due until its answer was passed on.
+    pub fn waited(&self) -> Vec<Seen> {
+        self.state.lock().unwrap().watch.waited.clone()
+    }
+}
+
+impl Road for Schedule {
+    fn request(&self, connection: u64, frame: &Frame<'_>) {
+        self.state.lock().unwrap().watch.came(connection, frame);
+    }
+
+    fn answer(&self, connection: u64, frame: &mut [u8]) {
+        let mut state = self.state.lock().unwrap();
+        let Some(id) = state.watch.answered(connection, frame) else {
+            return;
+        };
+        let delay = self.delay(state.delays.len());
+        state.delays.push((delay, 1));
+        drop(state);
+        std::thread::sleep(delay);
+        self.state.lock().unwrap().watch.passes_on(id);
+    }
+}
+
 /// Lets everything pass but for one stall, in which nothing moves in either direction.
 pub struct Stall {
     /// It begins with this produce request.
@@ -169,15 +195,10 @@ pub struct Stall {
 }
 
 struct StallState {
-    pending: Pending,
-    calendar: Calendar,
-    /// What is in the requests that are pending.
-    rows: HashMap<Id, Vec<Row>>,
+    watch: Watch,
     requests: u64,
     began: Option<Instant>,
     ended: Option<Instant>,
-    seen: Vec<Seen>,
-    waited: Vec<Seen>,
 }
 
 impl Stall {
@@ -187,17 +208,10 @@ impl Stall {
             at_request,
             length,
             state: Mutex::new(StallState {
-                pending: Pending::default(),
-                calendar: Calendar {
-                    period_ns: period.as_nanos() as f64,
-                    first_ns: HashMap::new(),
-                },
-                rows: HashMap::new(),
+                watch: Watch::of(period),
                 requests: 0,
                 began: None,
                 ended: None,
-                seen: Vec::new(),
-                waited: Vec::new(),
             }),
         }
     }
@@ -211,12 +225,12 @@ impl Stall {
 
     /// How long each event waited from when it was due until its answer was passed on.
     pub fn waited(&self) -> Vec<Seen> {
-        self.state.lock().unwrap().waited.clone()
+        self.state.lock().unwrap().watch.waited.clone()
     }
 
-    /// What is seen by whoever looks at requests alone.
-    pub fn seen(&self) -> Vec<Seen> {
-        self.state.lock().unwrap().seen.clone()
+    /// What is seen by whoever looks at requests alone, from when they came.
+    pub fn by_request(&self) -> Vec<Seen> {
+        self.state.lock().unwrap().watch.by_request.clone()
     }
 
     /// Waits for the end of the stall, if it is on.
@@ -236,32 +250,22 @@ impl Stall {
 
 impl Road for Stall {
     fn request(&self, connection: u64, frame: &Frame<'_>) {
-        // What comes in the stall has not been sent as far as the broker's side knows.
-        if is_produce(frame) {
-            let mut state = self.state.lock().unwrap();
-            let state = &mut *state;
-            state.pending.note(connection, frame);
-            let batches = BatchIterator::new(frame.body).map_while(Result::ok);
-            let rows = batches.map(|batch| state.calendar.note(&batch)).collect();
-            let id = (connection, frame.prefix.correlation_id.0);
-            state.rows.insert(id, rows);
+        let mut state = self.state.lock().unwrap();
+        if state.watch.came(connection, frame) {
             state.requests += 1;
             if state.requests == self.at_request {
                 state.began = Some(Instant::now());
             }
         }
+        drop(state);
         self.hold();
     }
 
     fn answer(&self, connection: u64, frame: &mut [u8]) {
         self.hold();
         let mut state = self.state.lock().unwrap();
-        let state = &mut *state;
-        if let Some((id, came, events)) = state.pending.take(connection, frame) {
-            state.seen.push((came.elapsed(), events));
-            for row in state.rows.remove(&id).into_iter().flatten() {
-                state.waited.extend(state.calendar.waited(row));
-            }
+        if let Some(id) = state.watch.answered(connection, frame) {
+            state.watch.passes_on(id);
         }
     }
 }
