@@ -165,6 +165,28 @@ fn what_differs_beside_the_figures_is_named() {
 }
 
 #[test]
+fn an_older_result_is_compared_by_what_it_says() {
+    let shown = |mut result: Value, settings: &str| {
+        for stage in result["stages"].as_array_mut().unwrap() {
+            stage["settings"] = json!(["100 B", settings]);
+        }
+        result
+    };
+    let mut old = shown(result(3e6, 8000.0), "fsync");
+    for stage in old["stages"].as_array_mut().unwrap() {
+        stage.as_object_mut().unwrap().remove("plan");
+    }
+    let same = compare(
+        std::slice::from_ref(&old),
+        &[shown(result(3e6, 8000.0), "fsync")],
+    );
+    assert_eq!(same.differences, []);
+    let other = compare(&[old], &[shown(result(3e6, 8000.0), "written")]);
+    assert_eq!(other.differences.len(), 2);
+    assert_eq!(other.differences[1].what, "steady: settings");
+}
+
+#[test]
 fn runs_that_differ_within_a_side_are_named_too() {
     let mut other = result(3e6, 8000.0);
     other["stages"][0]["plan"]["durability"] = "written".into();

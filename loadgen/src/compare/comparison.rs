@@ -291,7 +291,12 @@ fn verdict(stages: &[StageComparison], is_broken: bool) -> Change {
 
 /// Values of each fact on both sides, where not all runs of both have the same.
 fn differences(a: &[SavedRun], b: &[SavedRun]) -> Vec<Difference> {
-    let (a, b) = (facts(a), facts(b));
+    // Where one result lacks its plan, all are held against each other by what every one of them has.
+    let have_plans = a.iter().chain(b).all(|run| {
+        let mut stages = run.stages.iter();
+        stages.all(|stage| stage.plan.is_some())
+    });
+    let (a, b) = (facts(a, have_plans), facts(b, have_plans));
     let keys = a.keys().chain(b.keys()).collect::<BTreeSet<_>>();
     let nothing = BTreeSet::new();
     let differing = keys.into_iter().filter_map(|key| {
@@ -313,7 +318,7 @@ fn differences(a: &[SavedRun], b: &[SavedRun]) -> Vec<Difference> {
 }
 
 /// All values of each fact of these runs; the titles of the stages are one.
-fn facts(runs: &[SavedRun]) -> BTreeMap<String, BTreeSet<String>> {
+fn facts(runs: &[SavedRun], by_plan: bool) -> BTreeMap<String, BTreeSet<String>> {
     let mut facts = BTreeMap::<String, BTreeSet<String>>::new();
     let mut note = |key: String, value: String| {
         facts.entry(key).or_default().insert(value);
@@ -325,8 +330,13 @@ fn facts(runs: &[SavedRun]) -> BTreeMap<String, BTreeSet<String>> {
             note(key.clone(), value.clone());
         }
         for stage in &run.stages {
-            for (key, value) in &stage.facts {
-                note(format!("{}: {key}", stage.title), value.clone());
+            match stage.plan.as_ref().filter(|_| by_plan) {
+                Some(plan) => {
+                    for (key, value) in plan {
+                        note(format!("{}: {key}", stage.title), value.clone());
+                    }
+                }
+                None => note(format!("{}: settings", stage.title), stage.settings.clone()),
             }
         }
     }

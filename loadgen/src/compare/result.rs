@@ -26,8 +26,10 @@ pub struct SavedRun {
 pub struct SavedStage {
     /// What it is called.
     pub title: String,
-    /// Its settings.
-    pub facts: BTreeMap<String, String>,
+    /// Its settings as the screen shows them: not all that matter.
+    pub settings: String,
+    /// All settings that shape its figures; older results lack them.
+    pub plan: Option<BTreeMap<String, String>>,
     /// Whether it kept its schedule; none in closed loop.
     pub kept_schedule: Option<bool>,
     /// One for each of [`FIGURES`], where it has one.
@@ -71,19 +73,16 @@ impl SavedRun {
 
 impl SavedStage {
     fn read(stage: &Value) -> Self {
-        let mut facts = BTreeMap::new();
-        match stage["plan"].as_object() {
-            Some(plan) => {
-                facts.extend(plan.iter().map(|(key, value)| (key.clone(), shown(value))));
-            }
-            // Older results have no more than what the screen showed.
-            None => {
-                facts.insert("settings".into(), shown(&stage["settings"]));
-            }
-        }
+        let plan = stage["plan"].as_object().map(|plan| {
+            let settings = plan.iter();
+            settings
+                .map(|(key, value)| (key.clone(), shown(value)))
+                .collect()
+        });
         Self {
             title: shown(&stage["title"]),
-            facts,
+            settings: shown(&stage["settings"]),
+            plan,
             kept_schedule: stage["schedule"]["kept_schedule"].as_bool(),
             values: FIGURES.iter().map(|figure| (figure.find)(stage)).collect(),
         }
