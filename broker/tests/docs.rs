@@ -98,6 +98,39 @@ fn the_table_of_layers_names_every_place_that_is_checked() {
     );
 }
 
+/// The heading of the table whose rows name tests.
+const SURVIVAL: &str = "### What it must survive";
+
+#[test]
+fn each_test_that_the_survival_list_names_is_a_test_of_the_file_named_before_it() {
+    let page = fs::read_to_string(root().join("docs/testing.md")).expect("the page");
+    let (_, list) = page.split_once(SURVIVAL).expect("the list");
+    let rows = (list.lines().skip(1))
+        .take_while(|line| !line.starts_with('#'))
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| what happens"));
+    let (mut count, mut broken) = (0, Vec::new());
+    for row in rows {
+        let tests = row.split('|').nth(2).unwrap_or_default();
+        let (mut source, mut named) = (String::new(), 0);
+        for word in tests.split('`').skip(1).step_by(2) {
+            if word.ends_with(".rs") {
+                source = fs::read_to_string(root().join(word)).unwrap_or_default();
+            } else if word.matches('_').count() > 2 {
+                named += 1;
+                if !source.contains(&format!("#[test]\nfn {word}() {{")) {
+                    broken.push(format!("{word} is no test of the file named before it"));
+                }
+            }
+        }
+        if named == 0 {
+            broken.push(format!("no test is named in: {row}"));
+        }
+        count += 1;
+    }
+    assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+    assert!(count >= 25, "only {count} rows were found");
+}
+
 #[test]
 fn the_list_of_decisions_is_complete() {
     let folder = root().join("docs/decisions");
