@@ -137,6 +137,61 @@ fn more_requests_than_may_be_in_flight_wait_unread_and_hold_up_nobody_else() {
     assert_eq!(wire.receive().expect("an answer").id, unread);
 }
 
+#[test]
+fn reads_of_history_beyond_their_memory_are_refused_until_others_are_sent() {
+    let data = folder();
+    // Reads of history have 9.6 MiB, and the tail cache less than was appended.
+    let sets = ["memory.total=64 MiB", "log.segment.bytes=8 MiB"];
+    let broker = start(&data, &sets);
+    let mut wire = Raw::connect(native(&broker));
+    assert_eq!(wire.create_topic("t", 8), 0);
+    let value = vec![7; 500_000];
+    for _ in 0..10 {
+        for partition in 0..8 {
+            let appended = wire.produce("t", partition, &batch(1, &[&value]));
+            appended.expect("appended");
+        }
+    }
+    let history: Vec<(&str, i32, i64)> = (0..8).map(|partition| ("t", partition, 0)).collect();
+    let mut slow = Raw::over(with_small_buffer(native(&broker)));
+    slow.send_fetch(0, &history);
+    eventually(
+        "a client that does not read holds what was read for it",
+        || broker.metric("memory_cold_read_bytes") > 6 << 20,
+    );
+    // Of several partitions some find no room.
+    wire.send_fetch(0, &history);
+    let answer = wire.receive().expect("an answer");
+    let results = wire::fetched(&answer);
+    let refused = Err(ErrorCode::OverBudget.code());
+    assert!(results.contains(&refused), "none is refused");
+
+    assert!(wire::fetched(&slow.receive().expect("an answer"))[0].is_ok());
+    eventually("all was sent", || {
+        broker.metric("memory_cold_read_bytes") == 0
+    });
+    assert!(wire.fetch("t", 0, 0).is_ok());
+}
+
+/// A connection whose client takes in little before it reads.
+fn with_small_buffer(to: SocketAddr) -> TcpStream {
+    let stream = connect_from([127, 0, 0, 1], to);
+    let bytes: libc::c_int = 64 << 10;
+    let length = size_of::<libc::c_int>() as u32;
+    // SAFETY: the option's value is alive and of the length that is named.
+    let set = unsafe {
+        libc::setsockopt(
+            std::os::fd::AsRawFd::as_raw_fd(&stream),
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUF,
+            (&raw const bytes).cast(),
+            length,
+        )
+    };
+    assert_eq!(set, 0);
+    stream
+}
+
 /// The beginning of a frame of so many bytes.
 fn beginning(total_length: u32) -> [u8; 24] {
     let mut prefix = [0; 24];

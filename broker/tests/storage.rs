@@ -519,6 +519,42 @@ fn all_logs_together_keep_within_their_budget_but_for_topics_that_are_exempt() {
 }
 
 #[test]
+fn cores_give_for_the_budget_together_and_neither_gives_all() {
+    const BUDGET: u64 = 16 << 20;
+    let place = folder();
+    let settings = [
+        "--set",
+        "log.budget.bytes=16 MiB",
+        "--set",
+        "log.segment.bytes=2 MiB",
+        "--set",
+        "cores=[0, 1]",
+    ];
+    let broker = Broker::spawn(serve(&place.path().join("data"), &settings));
+    broker.ok("topic create t --partitions 2", "");
+    let mut wire = Raw::connect(broker.address.parse().expect("an address"));
+    for index in 0..60 {
+        for partition in 0..2 {
+            let produced = wire.produce("t", partition, &batch(1, &[&large_value(index)]));
+            produced.expect("appended");
+        }
+    }
+    let all = 120 * 200_000;
+    eventually("24 MB come down to 16 MiB", || {
+        broker.metric("log_budget_dropped_bytes_total") >= all - BUDGET
+            && broker.metric("log_bytes") <= BUDGET
+    });
+    for partition in 0..2 {
+        const EARLIEST: i64 = -2;
+        let (start, _) = wire.list_offset("t", partition, EARLIEST);
+        assert!(
+            (1..50).contains(&start),
+            "partition {partition} begins at {start}"
+        );
+    }
+}
+
+#[test]
 fn with_a_budget_a_disk_that_would_be_full_takes_events_on_and_on() {
     let place = folder();
     let Some(disk) = small_disks(place.path()).into_iter().next() else {
