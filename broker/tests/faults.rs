@@ -454,6 +454,42 @@ fn slow_syncs_lose_nothing_and_refuse_nobody() {
     }
 }
 
+#[test]
+fn producers_faster_than_the_disk_wait_unread_within_the_append_budget_and_hold_up_nobody() {
+    // 15 % of it are for appends, 9.6 MiB; refusals begin at twice as much.
+    const APPEND_BYTES: u64 = (64 << 20) / 100 * 15;
+    let place = folder();
+    let settings = ["memory.total=64 MiB"];
+    let rule = "write *-0/*.log delay=300";
+    let faulty = Faulty::start(place.path(), 2, rule, &settings);
+    let producers: Vec<_> = (0..6)
+        .map(|_| {
+            let mut wire = connect(&faulty.broker);
+            std::thread::spawn(move || {
+                let event = batch(1, &[&[7; 200_000]]);
+                for _ in 0..20 {
+                    wire.send_produce(TOPIC, 0, &event);
+                }
+                for _ in 0..20 {
+                    let answer = wire.receive().expect("an answer");
+                    produced(&answer).expect("it waits, and is refused by nobody");
+                }
+            })
+        })
+        .collect();
+    let mut other = connect(&faulty.broker);
+    let held = || faulty.broker.metric("memory_append_bytes");
+    wire::eventually("the budget is used up", || held() >= APPEND_BYTES);
+    while producers.iter().any(|producer| !producer.is_finished()) {
+        assert!(held() <= 2 * APPEND_BYTES, "{} bytes are held", held());
+        assert!(!other.describe_topic(TOPIC).is_empty(), "it is answered");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    for producer in producers {
+        producer.join().expect("all of it was acknowledged");
+    }
+}
+
 /// The bound is 30 s (`IO_TIMEOUT_US`), and the tests wait for it: that of the binary as it is.
 fn a_stuck_operation_fences_its_log_alone(rule: &str) {
     let place = folder();
