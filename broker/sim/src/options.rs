@@ -184,6 +184,7 @@ impl Options {
             core: CoreId(core),
             append_bytes: self.append_bytes,
             tail_cache_bytes: self.tail_cache_bytes,
+            tail_cache_least_bytes: self.tail_cache_bytes / 16,
             index_bytes: 1 << 20,
             reserve_bytes: self.reserve_bytes,
             sync_costs: self.sync_costs,

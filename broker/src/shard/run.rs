@@ -60,6 +60,9 @@ use crate::{
 pub const PEER_INBOX_MAX: usize = 4 * CALLS_MAX;
 /// Messages of other cores that are taken in one turn.
 pub const MESSAGES_PER_TURN_MAX: usize = 256;
+/// What a core's tail cache holds even when nobody reads so far back, if its budget allows: some tenths of a second at
+/// the rate that a core takes.
+pub const TAIL_CACHE_LEAST_BYTES: u64 = 64 << 20;
 /// Logs that learn in one turn what came of a sync of the file system.
 pub const RIDERS_PER_TURN_MAX: usize = 64;
 /// What syncs are believed to cost before any was measured: those of one file as they are on a busy virtual disk, those
@@ -302,6 +305,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         core: seed.core,
         append_bytes: memory.append,
         tail_cache_bytes: memory.tail_cache,
+        tail_cache_least_bytes: TAIL_CACHE_LEAST_BYTES,
         index_bytes: memory.indexes,
         reserve_bytes: seed.config.reserve_bytes,
         log_budget_bytes: seed.config.log_budget_bytes,

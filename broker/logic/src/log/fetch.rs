@@ -118,6 +118,24 @@ impl Log {
         })
     }
 
+    /// Of `cache_bytes` cached for all logs, those that are about as young as this log's bytes behind `from`.
+    pub(crate) fn share_of_cache(&self, from: StreamByte, cache_bytes: u64) -> u64 {
+        let oldest = self.chunks.list().iter().find(|chunk| !chunk.pinned);
+        let end = self.positions.appended().at;
+        let all = oldest.map_or(0, |chunk| end.since(chunk.own_start()));
+        let behind = u128::from(end.since(from).min(all));
+        (u128::from(cache_bytes) * behind / u128::from(all.max(1))) as u64
+    }
+
+    /// Bytes from where `read` begins to the end of the log.
+    pub(crate) fn distance_to_end(&self, read: &DiskRead) -> u64 {
+        let end = self.positions.appended().at;
+        let segment = self.segments.find(read.segment);
+        segment.map_or(u64::MAX, |segment| {
+            segment.bytes_to(end).saturating_sub(read.file_at)
+        })
+    }
+
     /// The answer for one entry of a fetch; slices of chunks go to `out.slices`.
     pub(crate) fn fetch_answer(&self, located: Located, out: &mut Effects) -> FetchAnswer {
         let data = match located {

@@ -78,7 +78,9 @@ impl Shard {
     }
 
     fn evict(&mut self, now: Now, out: &mut Effects) {
-        while let Some(id) = self.memory.next_to_evict() {
+        let mut gone = 0;
+        while let Some(id) = self.memory.next_to_evict(gone) {
+            gone += 1;
             self.with_log(now, out, id, |log, cx| log.evict_oldest(cx));
         }
     }

@@ -102,10 +102,18 @@ impl Shard {
             };
         };
         let answer = log.fetch_answer(located, out);
-        match answer.data {
-            FetchData::Empty => {}
-            FetchData::Cached { .. } => self.stats.fetched_cached += 1,
-            FetchData::Disk(_) => self.stats.fetched_disk += 1,
+        match located {
+            Located::Nothing | Located::Refused(_) => {}
+            Located::Cached { from, .. } => {
+                let depth = log.share_of_cache(from, self.memory.cache_bytes());
+                self.memory.depth.hit(depth);
+                self.stats.fetched_cached += 1;
+            }
+            Located::Disk(read) => {
+                let distance = log.distance_to_end(&read);
+                self.memory.depth.missed(distance);
+                self.stats.fetched_disk += 1;
+            }
         }
         answer
     }

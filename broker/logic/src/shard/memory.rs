@@ -1,10 +1,11 @@
 //! Names of chunks, and what chunks may cost: the append budget and the tail cache.
 //!
 //! A chunk counts against the append budget until it is wholly written, then against the tail cache, whose oldest
-//! chunk leaves first. Chunks that hold nothing but a log's partial tail block are pinned: one block a log.
+//! chunk leaves first. How much of its budget the tail cache uses: [`super::tail_depth`]. Chunks that hold nothing but a log's partial tail block are pinned: one block a log.
 
 use std::collections::VecDeque;
 
+use super::tail_depth::TailDepth;
 use crate::log::chunk::Chunk;
 use crate::shard::interface::{ChunkId, Effect, Effects, LogId, ShardConfig};
 
@@ -12,11 +13,15 @@ use crate::shard::interface::{ChunkId, Effect, Effects, LogId, ShardConfig};
 /// stopped reading still fits.
 pub const APPEND_BUDGET_HARD_FACTOR: u64 = 2;
 
+/// Chunks that leave the tail cache in one step while it is within its budget but larger than readers need.
+const SHRINK_CHUNKS_PER_STEP_MAX: u32 = 16;
+
 /// All chunks of one core.
 #[derive(Debug)]
 pub struct ChunkMemory {
     append_bytes_max: u64,
-    cache_bytes_max: u64,
+    /// How much of the tail cache's budget is used.
+    pub depth: TailDepth,
     append_bytes: u64,
     cache_bytes: u64,
     pinned_bytes: u64,
@@ -32,7 +37,7 @@ impl ChunkMemory {
     pub fn new(config: &ShardConfig) -> Self {
         Self {
             append_bytes_max: config.append_bytes,
-            cache_bytes_max: config.tail_cache_bytes,
+            depth: TailDepth::new(config.tail_cache_least_bytes, config.tail_cache_bytes),
             append_bytes: 0,
             cache_bytes: 0,
             pinned_bytes: 0,
@@ -58,6 +63,7 @@ impl ChunkMemory {
     pub fn cache(&mut self, log: LogId, chunk: &Chunk) {
         self.append_bytes -= u64::from(chunk.capacity);
         self.cache_bytes += chunk.cache_cost();
+        self.depth.joined(chunk.cache_cost());
         self.order.push_back(log);
     }
 
@@ -79,12 +85,16 @@ impl ChunkMemory {
         self.free_slot(chunk.id, out);
     }
 
-    /// The log whose oldest cached chunk is to go next, while the tail cache is over its budget.
-    pub fn next_to_evict(&mut self) -> Option<LogId> {
-        if self.cache_bytes <= self.cache_bytes_max {
-            return None;
+    /// The log whose oldest cached chunk is to go next, while the tail cache is over its budget, or larger than it is to
+    /// be now and no more than so many chunks have gone in this step.
+    pub fn next_to_evict(&mut self, gone: u32) -> Option<LogId> {
+        let is_over = self.cache_bytes > self.depth.most();
+        let is_deep = self.cache_bytes > self.depth.bytes() && gone < SHRINK_CHUNKS_PER_STEP_MAX;
+        if is_over || is_deep {
+            self.order.pop_front()
+        } else {
+            None
         }
-        self.order.pop_front()
     }
 
     /// Forgets the order of a log whose chunks are gone.

@@ -19,6 +19,7 @@ pub mod invariants;
 pub mod memory;
 mod queries;
 mod step;
+mod tail_depth;
 mod time;
 
 use std::collections::VecDeque;

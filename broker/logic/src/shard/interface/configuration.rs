@@ -76,6 +76,8 @@ pub struct ShardConfig {
     pub append_bytes: u64,
     /// Bytes of written chunks that are kept to answer fetches.
     pub tail_cache_bytes: u64,
+    /// Of these, what is used even when nobody reads so far back.
+    pub tail_cache_least_bytes: u64,
     /// Bytes of sparse index kept in memory; above it the indexes of the oldest segments are thinned out.
     pub index_bytes: u64,
     /// Free space of the data folder's file system below which appends are refused with `STORAGE_FULL`.
@@ -117,6 +119,7 @@ impl Default for ShardConfig {
             core: CoreId(0),
             append_bytes: 32 << 20,
             tail_cache_bytes: 64 << 20,
+            tail_cache_least_bytes: 64 << 20,
             index_bytes: 16 << 20,
             reserve_bytes: 0,
             log_budget_bytes: None,
