@@ -622,6 +622,8 @@ async fn end_long_lived(shard: &Shard) {
     shard.tick_wanted.notify();
     // Turns for them to see it; one that waits for I/O or sleeps may take longer, and is left.
     sleep(TICK * 2).await;
+    // The readers of the inboxes stay: other threads may be about to wake them. What weighs does not stay with them.
+    shard.state.borrow_mut().chunks = Chunks::default();
 }
 
 async fn close_files(shard: &Rc<Shard>) {
