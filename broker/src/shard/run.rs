@@ -61,8 +61,8 @@ pub const PEER_INBOX_MAX: usize = 4 * CALLS_MAX;
 /// Messages of other cores that are taken in one turn.
 pub const MESSAGES_PER_TURN_MAX: usize = 256;
 /// What a core's tail cache holds even when nobody reads so far back, if its budget allows: some tenths of a second at
-/// the rate that a core takes.
-pub const TAIL_CACHE_LEAST_BYTES: u64 = 64 << 20;
+/// the rate that a core takes. Half of it and more may be the unused ends of buffers.
+pub const TAIL_CACHE_LEAST_BYTES: u64 = 128 << 20;
 /// Logs that learn in one turn what came of a sync of the file system.
 pub const RIDERS_PER_TURN_MAX: usize = 64;
 /// What syncs are believed to cost before any was measured: those of one file as they are on a busy virtual disk, those
