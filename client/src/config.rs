@@ -70,8 +70,7 @@ pub struct ProducerConfig {
     /// Size, in bytes before compression, at which a batch is sent without waiting any longer. 1 KiB to 1 GiB; the
     /// broker's own bound holds too. Default: 128 KiB.
     pub batch_bytes: usize,
-    /// Longest time that a record waits for others to share its batch, or for a batch of another partition to share a
-    /// request with. Zero: a batch is sent as soon as the connection
+    /// Longest time that a record waits for others to share its batch. Zero: a batch is sent as soon as the connection
     /// has room for it. Default: 5 ms.
     pub linger: Duration,
     /// Batches in flight per partition, 1 to 5: a broker remembers the last five of each producer. Default: 5.

@@ -326,45 +326,6 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn batches_whose_time_has_not_come_share_the_request_of_one_whose_has() {
-    let config = ProducerConfig {
-        linger: Duration::from_millis(10),
-        ..ProducerConfig::default()
-    };
-    let mut machine = ProducerMachine::new(&["broker:7400"], config, 1).unwrap();
-    let mut network = Network::new(1, NetworkWeather::default());
-    let mut broker = Broker::new(&[("t", PARTITIONS)]);
-    let topic = loop {
-        if let TopicLookup::Ready(topic) = machine.topic("t") {
-            break topic;
-        }
-        network.turn(&mut machine);
-        network.step(&mut machine, &mut broker);
-    };
-    for round in 1..=3 {
-        let begun = network.now;
-        for partition in 0..PARTITIONS {
-            let value = [round as u8, partition as u8];
-            let record = ProducerRecord::new(&value).partition(PartitionIndex(partition as i32));
-            (machine.append(topic, &record, network.now, TimestampMs(1))).expect("there is room");
-            network.turn(&mut machine);
-            network.now = network.now.after(Duration::from_millis(2));
-        }
-        let mut reports = 0;
-        while reports < PARTITIONS {
-            network.step(&mut machine, &mut broker);
-            while let Some((_, report)) = machine.next_report() {
-                assert!(
-                    report.outcome.is_ok() && network.now >= begun.after(Duration::from_millis(10))
-                );
-                reports += 1;
-            }
-        }
-        assert_eq!(broker.produce_requests, round);
-    }
-}
-
-#[test]
 fn nothing_acknowledged_is_lost_reordered_or_doubled() {
     if let Some(seed) = number("SIM_SEED") {
         run_seed(seed);

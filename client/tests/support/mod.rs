@@ -84,7 +84,6 @@ pub struct Broker {
     pub core_port: u16,
     pub topics: BTreeMap<String, Vec<Partition>>,
     next_producer_id: i64,
-    pub produce_requests: u32,
     /// Asked before every append.
     pub fault: FaultRule,
     heads: HeadBuilder,
@@ -203,7 +202,6 @@ impl Broker {
             core_port: 7401,
             topics: topics.collect(),
             next_producer_id: 1000,
-            produce_requests: 0,
             fault: Box::new(|_, _, _| Fault::None),
             heads: HeadBuilder::new(),
         }
@@ -220,10 +218,7 @@ impl Broker {
             ApiKey::CreateTopic => self.create_topic(request.head()),
             ApiKey::DeleteTopic => self.delete_topic(request.head()),
             ApiKey::InitProducer => self.init_producer(),
-            ApiKey::Produce => {
-                self.produce_requests += 1;
-                self.produce(request.head(), &request.body())?
-            }
+            ApiKey::Produce => self.produce(request.head(), &request.body())?,
             ApiKey::Fetch => {
                 let (head, found) = self.fetch(request.head());
                 is_empty_fetch = found.is_empty();

@@ -449,18 +449,14 @@ impl ProducerMachine {
         lanes.collect()
     }
 
-    /// Whoever has lingered for long enough goes out, and all other open batches with it: they share its request, as in
-    /// Kafka's producer. Each going by itself would cost as many requests as there are partitions.
     fn end_linger(&mut self, now: Now) {
-        let mut goes_out = false;
         while let Some((due, slot, id)) = self.lingering.front().copied()
-            && (due <= now || goes_out)
+            && due <= now
         {
             self.lingering.pop_front();
             let lane = &mut self.topics[slot.topic as usize].lanes[slot.partition as usize];
             if let Some(open) = lane.queue.open.as_mut().filter(|open| open.id == id) {
                 open.is_due = true;
-                goes_out = true;
                 self.list(slot);
             }
         }
