@@ -260,7 +260,7 @@ core_metrics! {
         "Log segments of this core's partitions.",
         "Very many small ones: raise `log.segment.bytes` or `log.roll.ms`.";
     cross_core_messages: Counter,
-        "Messages sent from this core to another one.",
+        "Questions to other cores and answers to theirs.",
         "Near `requests`: clients ignore the core ports; native clients connect to the owning core.";
     cross_core_bytes_lent: Counter,
         "Bytes of fetched batches that another core sent, because the consumer's connection was there.",

@@ -1,6 +1,6 @@
 //! What a core looks after while it serves and that is not urgent: free space, retention, counters, the trash.
 
-use std::{rc::Rc, time::Duration};
+use std::{rc::Weak, time::Duration};
 
 use glommio::timer::sleep;
 use tackboard_logic::shard::interface::{Input, LogSpace, ShardStats};
@@ -10,10 +10,12 @@ use super::{Shard, state::State};
 /// How often a core looks after what is not urgent: retention, free space, counters, the trash.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
 
-/// Runs until the core has drained.
-pub(super) async fn keep_house(shard: Rc<Shard>) {
+/// Runs until the core has drained. Does not keep the shard while it rests: the core may end meanwhile.
+pub(super) async fn keep_house(house: Weak<Shard>) {
     let mut known = ShardStats::default();
-    while !shard.state.borrow().drained {
+    while let Some(shard) = house.upgrade()
+        && !shard.state.borrow().drained
+    {
         // First, so that what it frees counts at once.
         shard.empty_trash().await;
         let root = shard.paths.root().to_owned();
@@ -29,6 +31,7 @@ pub(super) async fn keep_house(shard: Rc<Shard>) {
             known = state.publish(known);
         });
         shard.publish_held();
+        drop(shard);
         sleep(HOUSEKEEPING).await;
     }
 }

@@ -4,7 +4,7 @@ use std::{
     cell::{Cell, RefCell},
     net::SocketAddr,
     os::fd::OwnedFd,
-    rc::Rc,
+    rc::{Rc, Weak},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -268,17 +268,18 @@ async fn start(core: Core, seed: Seed) -> Result<Option<Serving>, StorageFault> 
         core: core_id,
         ..
     } = seed;
-    let peers = read_peers(shard.clone(), from_peers);
+    let peers = read_peers(Rc::downgrade(&shard), from_peers);
     shard.spawn_net(peers).detach();
     if let Some(flusher) = flusher {
         let syncs = sync_file_system(shard.clone(), flusher.for_core());
         shard.spawn_net(syncs).detach();
     }
     let (faults, recovered) = shard.apply_image(image, restart, &ledger).await;
-    let control = read_control(shard.clone(), from_control, stop.clone(), (restart, ledger));
+    let opening = (restart, ledger);
+    let control = read_control(Rc::downgrade(&shard), from_control, stop.clone(), opening);
     shard.spawn_net(control).detach();
     shard.spawn_net(tick(shard.clone())).detach();
-    shard.spawn_background(keep_house(shard.clone()));
+    shard.spawn_background(keep_house(Rc::downgrade(&shard)));
     let listeners = listeners(own, any_core);
     let _ = ready.send(Ready {
         core: core_id,
@@ -481,8 +482,12 @@ async fn sync_file_system(shard: Rc<Shard>, mut flusher: CoreFlusher) {
     }
 }
 
-async fn read_peers(shard: Rc<Shard>, inbox: InboxReceiver<PeerMessage>) {
+/// Does not keep the shard: the inbox it waits on stays open for as long as any core has a way to it, this one included.
+async fn read_peers(shard: Weak<Shard>, inbox: InboxReceiver<PeerMessage>) {
     while let Some(first) = inbox.next().await {
+        let Some(shard) = shard.upgrade() else {
+            return;
+        };
         shard.enter(|state| {
             state.take_message(first);
             for message in (1..MESSAGES_PER_TURN_MAX).map_while(|_| inbox.take()) {
@@ -494,15 +499,18 @@ async fn read_peers(shard: Rc<Shard>, inbox: InboxReceiver<PeerMessage>) {
 }
 
 /// `opening` is what every log is opened with: one that could not be opened at the start is tried again with the same
-/// proof, and a new one finds no entry in it.
+/// proof, and a new one finds no entry in it. Does not keep the shard, as [`read_peers`].
 async fn read_control(
-    shard: Rc<Shard>,
+    shard: Weak<Shard>,
     inbox: InboxReceiver<ToCore>,
     stop: Rc<Stop>,
     opening: (RestartClass, Arc<LedgerImage>),
 ) {
     let (restart, ledger) = opening;
     while let Some(message) = inbox.next().await {
+        let Some(shard) = shard.upgrade() else {
+            return;
+        };
         match message {
             ToCore::Image(image) => {
                 let version = image.version;
@@ -622,8 +630,6 @@ async fn end_long_lived(shard: &Shard) {
     shard.tick_wanted.notify();
     // Turns for them to see it; one that waits for I/O or sleeps may take longer, and is left.
     sleep(TICK * 2).await;
-    // The readers of the inboxes stay: other threads may be about to wake them. What weighs does not stay with them.
-    shard.state.borrow_mut().chunks = Chunks::default();
 }
 
 async fn close_files(shard: &Rc<Shard>) {

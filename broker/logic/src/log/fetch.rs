@@ -118,8 +118,9 @@ impl Log {
         })
     }
 
-    /// Of `cache_bytes` cached for all logs, those that are about as young as this log's bytes behind `from`.
-    pub(crate) fn share_of_cache(&self, from: StreamByte, cache_bytes: u64) -> u64 {
+    /// How deep in the cache `from` lies, in bytes: of the `cache_bytes` of all logs the share that it is of this log's,
+    /// counted from its end.
+    pub(crate) fn depth_in_cache(&self, from: StreamByte, cache_bytes: u64) -> u64 {
         let oldest = self.chunks.list().iter().find(|chunk| !chunk.pinned);
         let end = self.positions.appended().at;
         let all = oldest.map_or(0, |chunk| end.since(chunk.own_start()));

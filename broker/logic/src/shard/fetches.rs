@@ -105,7 +105,7 @@ impl Shard {
         match located {
             Located::Nothing | Located::Refused(_) => {}
             Located::Cached { from, .. } => {
-                let depth = log.share_of_cache(from, self.memory.cache_bytes());
+                let depth = log.depth_in_cache(from, self.memory.cache_bytes());
                 self.memory.depth.hit(depth);
                 self.stats.fetched_cached += 1;
             }

@@ -1,7 +1,8 @@
 //! Names of chunks, and what chunks may cost: the append budget and the tail cache.
 //!
 //! A chunk counts against the append budget until it is wholly written, then against the tail cache, whose oldest
-//! chunk leaves first. How much of its budget the tail cache uses: [`super::tail_depth`]. Chunks that hold nothing but a log's partial tail block are pinned: one block a log.
+//! chunk leaves first; how much of its budget it uses says [`super::tail_depth`]. Chunks that hold nothing but a log's
+//! partial tail block are pinned: one block a log.
 
 use std::collections::VecDeque;
 
