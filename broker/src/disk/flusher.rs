@@ -52,6 +52,11 @@ impl Flusher {
         let folder = File::open(logs).map_err(|error| said(logs, &error))?;
         let flushed = File::open(file).map_err(|error| said(file, &error))?;
         prove(&folder, &flushed)?;
+        Self::spawn(folder, flushed, cores)
+            .map_err(|error| format!("its thread did not start: {error}"))
+    }
+
+    fn spawn(folder: File, flushed: File, cores: usize) -> io::Result<Flusher> {
         let (tickets, asked) = flume::bounded::<flume::Sender<Outcome>>(cores);
         let go_round = move || {
             while let Ok(first) = asked.recv() {
@@ -65,8 +70,7 @@ impl Flusher {
         };
         std::thread::Builder::new()
             .name("flusher".to_owned())
-            .spawn(go_round)
-            .map_err(|error| format!("its thread did not start: {error}"))?;
+            .spawn(go_round)?;
         Ok(Flusher { tickets })
     }
 
@@ -154,24 +158,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whoever_asks_is_answered_and_the_thread_ends_with_the_last_of_them() {
+    fn whoever_asks_is_answered_and_nobody_waits_for_a_thread_that_has_gone() {
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let file = folder.path().join("file");
         fs::write(&file, "x").unwrap();
+        let open = |path: &Path| File::open(path).unwrap();
         // Without proof of the device, which is not what is tested here.
-        let (tickets, asked) = flume::bounded::<flume::Sender<Outcome>>(2);
+        let flusher = Flusher::spawn(open(folder.path()), open(&file), 2).unwrap();
+        let mut cores = [flusher.for_core(), flusher.for_core()];
+        for core in &mut cores {
+            assert_eq!(futures_lite::future::block_on(core.flush()), Ok(()));
+        }
+        let (tickets, asked) = flume::bounded(1);
         drop(asked);
         let mut orphan = Flusher { tickets }.for_core();
         assert!(futures_lite::future::block_on(orphan.flush()).is_err());
-        match Flusher::start(folder.path(), &file, 2) {
-            Ok(flusher) => {
-                let mut cores = [flusher.for_core(), flusher.for_core()];
-                for core in &mut cores {
-                    assert_eq!(futures_lite::future::block_on(core.flush()), Ok(()));
-                }
-            }
-            Err(why) => assert!(!why.is_empty()),
-        }
     }
 
     #[test]
