@@ -55,6 +55,8 @@ events! {
     BitRot = required,
     /// The wall clock jumped.
     ClockJump = required,
+    /// The process stood still while time went on.
+    Standstill = required,
     /// A power loss undid a write.
     WriteLost = required,
     /// A power loss tore a write.

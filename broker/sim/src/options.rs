@@ -56,6 +56,8 @@ pub struct Options {
     pub lull_every: u64,
     /// Events between two jumps of the wall clock.
     pub clock_jump_every: u64,
+    /// Events between two standstills of the whole process.
+    pub standstill_every: u64,
     /// Events between two deletions of a topic.
     pub delete_every: u64,
     /// Events between two changes of a topic's settings.
@@ -134,6 +136,13 @@ impl Options {
                 let mut aside = rng.clone();
                 aside.next_u64();
                 aside.pick(&[None, None, Some(64 << 10), Some(2 << 20)])
+            },
+            // And the next but one.
+            standstill_every: {
+                let mut aside = rng.clone();
+                aside.next_u64();
+                aside.next_u64();
+                aside.pick(&[0, 0, 2_000, 8_000])
             },
         }
     }

@@ -142,16 +142,16 @@ impl LedgerWriter {
         self.in_flight.is_none() && !self.failed
     }
 
-    /// Whether the write in flight was in flight at every look since [`IO_TIMEOUT_US`] ago. A write that hangs proves
-    /// as little as one that failed.
-    pub fn is_stuck(&mut self, now_us: u64) -> bool {
+    /// Whether the write in flight was in flight at every look since [`IO_TIMEOUT_US`] ago, and the core awake. A write
+    /// that hangs proves as little as one that failed.
+    pub fn is_stuck(&mut self, now_us: u64, awake_since_us: u64) -> bool {
         let Some(flight) = self.in_flight else {
             return false;
         };
         if self.watched.0 != flight.sequence {
             self.watched = (flight.sequence, now_us);
         }
-        now_us.saturating_sub(self.watched.1) >= IO_TIMEOUT_US
+        now_us.saturating_sub(self.watched.1.max(awake_since_us)) >= IO_TIMEOUT_US
     }
 
     /// Writes what was recorded, if nothing is in flight. True: a write was issued.

@@ -26,6 +26,11 @@ pub const PREALLOCATE_STEP_BYTES_MAX: u64 = 32 << 20;
 /// A write or sync that takes longer than this has failed, in microseconds.
 pub const IO_TIMEOUT_US: u64 = 30_000_000;
 
+/// A core that heard nothing, not even the time, for longer than this stood still itself (stopped, suspended, its
+/// machine paused), in microseconds. What was in flight then gets [`IO_TIMEOUT_US`] anew: it may long be done, and the
+/// completion wait to be read.
+pub const STANDSTILL_US: u64 = 5_000_000;
+
 /// Idempotent producers that one log remembers; the one that was silent for longest goes first.
 pub const PRODUCERS_PER_LOG_MAX: usize = 10_000;
 

@@ -209,7 +209,9 @@ impl Log {
         if let Some(started_us) = started.into_iter().flatten().min()
             && matches!(self.state, LogState::Open | LogState::Truncating)
         {
-            let due_us = started_us.saturating_add(IO_TIMEOUT_US);
+            let due_us = started_us
+                .max(cx.awake_since_us)
+                .saturating_add(IO_TIMEOUT_US);
             if now_us >= due_us {
                 self.fence(StorageFault::TimedOut, cx);
             } else {

@@ -53,6 +53,8 @@ impl Admission {
 /// The rest of the core, as one log sees it.
 pub(crate) struct Context<'a> {
     pub now: Now,
+    /// Since when the core has not stood still: I/O is not late for longer than that.
+    pub awake_since_us: u64,
     pub out: &'a mut Effects,
     pub memory: &'a mut ChunkMemory,
     pub plan: &'a mut SyncPlan,

@@ -66,6 +66,10 @@ pub struct Shard {
     io_in_flight: u64,
     index_bytes: i64,
 
+    /// The time of the last input.
+    heard_us: u64,
+    /// The end of the last standstill.
+    awake_since_us: u64,
     /// The earliest time at which any log has something to do.
     due_us: u64,
     /// The earliest time at which a waiter or an operation is given up. It may be long gone already.
@@ -107,6 +111,8 @@ impl Shard {
             last_write: 0,
             io_in_flight: 0,
             index_bytes: 0,
+            heard_us: 0,
+            awake_since_us: 0,
             due_us: u64::MAX,
             patience_us: u64::MAX,
             ledger_due_us: 0,
@@ -167,6 +173,7 @@ impl Shard {
     fn split<'a>(&'a mut self, now: Now, out: &'a mut Effects) -> (&'a mut [Slot], Context<'a>) {
         let cx = Context {
             now,
+            awake_since_us: self.awake_since_us,
             out,
             memory: &mut self.memory,
             plan: &mut self.plan,

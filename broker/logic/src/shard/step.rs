@@ -20,6 +20,7 @@ impl Shard {
         if self.aborted {
             return;
         }
+        self.notice_standstill(now);
         self.io_in_flight = self
             .io_in_flight
             .saturating_sub(u64::from(is_completion(&input)));

@@ -2,13 +2,22 @@
 
 use super::Shard;
 use super::interface::{Effects, Now};
+use crate::log::limits::STANDSTILL_US;
 
 /// How often retention, producers' expiry and the like are looked at, in microseconds.
 pub const HOUSEKEEPING_INTERVAL_US: u64 = 1_000_000;
 
 impl Shard {
+    /// Time that passed while the core could not look is not held against its disk.
+    pub(super) fn notice_standstill(&mut self, now: Now) {
+        if now.monotonic_us > self.heard_us.saturating_add(STANDSTILL_US) {
+            self.awake_since_us = now.monotonic_us;
+        }
+        self.heard_us = now.monotonic_us;
+    }
+
     pub(super) fn tick(&mut self, now: Now, out: &mut Effects) {
-        if self.ledger.is_stuck(now.monotonic_us) {
+        if self.ledger.is_stuck(now.monotonic_us, self.awake_since_us) {
             self.abort(
                 "the ledger takes no writes: one has not completed within the bound",
                 out,

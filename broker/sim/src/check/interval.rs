@@ -22,6 +22,13 @@ pub fn note_high_watermark(partition: &mut Partition, now_us: u64) {
     }
 }
 
+/// The process stood still for so long, ending now: it could sync nothing meanwhile.
+pub fn forgive_standstill(partition: &mut Partition, for_us: u64) {
+    for (seen_us, _) in &mut partition.seen_at {
+        *seen_us += for_us;
+    }
+}
+
 /// The power is about to fail: what was seen long enough ago must be kept.
 pub fn promise_what_is_old(partition: &mut Partition, now_us: u64) {
     let window_us = partition.config.durability_interval_us + SLACK_US;

@@ -17,7 +17,7 @@ mod watermark;
 pub use acknowledged::{acknowledged, answer, high_watermark_is_kept, locate};
 pub use budget::{SpaceView, budget};
 pub use damage::damage;
-pub use interval::{note_high_watermark, promise_what_is_old};
+pub use interval::{forgive_standstill, note_high_watermark, promise_what_is_old};
 pub use lookup::time_lookup;
 pub use placement::{placement, producer_may_be_forgotten};
 pub use recovered::recovered;

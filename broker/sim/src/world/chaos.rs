@@ -3,6 +3,7 @@
 use tackboard_logic::shard::interface::Input;
 
 use super::{World, trace};
+use crate::check;
 use crate::coverage::Event as Seen;
 use crate::disk::FolderName;
 
@@ -29,6 +30,9 @@ impl World {
         }
         if self.rng.one_in(self.options.clock_jump_every) {
             self.jump_clock();
+        }
+        if self.rng.one_in(self.options.standstill_every) {
+            self.stand_still();
         }
         if self.rng.one_in(self.options.delete_every) {
             self.replace_a_topic();
@@ -75,6 +79,28 @@ impl World {
         let rest_us = self.rng.pick(&[200_000, 2_000_000, 60_000_000]);
         trace!(self, "clients rest for {rest_us} us");
         self.rest_until_us = self.clock.now_us() + rest_us;
+    }
+
+    /// The process is stopped and continued: it is told the time first, then what happened meanwhile.
+    fn stand_still(&mut self) {
+        let for_us = self.rng.pick(&[4_000_000, 33_000_000, 600_000_000]);
+        trace!(self, "everything stands still for {for_us} us");
+        self.see(Seen::Standstill);
+        self.clock.advance_to(self.clock.now_us() + for_us);
+        for partition in &mut self.partitions {
+            check::forgive_standstill(partition, for_us);
+        }
+        let cores = self
+            .process
+            .as_ref()
+            .map_or(0, |process| process.hosts.len());
+        for core in 0..cores {
+            // The first core's fault may have ended the process.
+            if self.process.is_some() {
+                self.give(core, Input::Tick);
+                self.end_turn();
+            }
+        }
     }
 
     fn jump_clock(&mut self) {

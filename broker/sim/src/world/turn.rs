@@ -371,7 +371,7 @@ impl World {
     }
 
     /// Acts on what the shards asked for as a whole.
-    fn end_turn(&mut self) {
+    pub(super) fn end_turn(&mut self) {
         let Some(process) = &self.process else {
             return;
         };
