@@ -358,6 +358,47 @@ fn batches_of_another_core_are_sent_from_where_they_lie() {
 }
 
 #[test]
+fn clients_that_take_nothing_do_not_hold_up_the_shutdown_of_either_core() {
+    let data = folder();
+    // More than the kernel keeps of what nobody reads.
+    const FETCHES: usize = 40;
+    let handle = broker(data.path(), "[0, 1]", &["shutdown.deadline=2 s"]);
+    let address = handle.core_addresses()[0];
+    let mut client = Raw::connect(address);
+    client.create_topic("t", 2);
+    for partition in 0..2 {
+        let event = vec![7; 900_000];
+        client
+            .produce("t", partition, &batch(1, &[&event]))
+            .expect("appended");
+    }
+    let elsewhere = partition_elsewhere(&handle, "t", address);
+    // Requests are unread where answers are: a client that is not done asking has a reader, one that is done has none.
+    let greedy: Vec<_> = [false, true]
+        .into_iter()
+        .flat_map(|is_done| [0, 1].map(|partition| (is_done, partition)))
+        .map(|(is_done, partition)| {
+            let mut client = Raw::connect(address);
+            for _ in 0..FETCHES {
+                client.send_fetch(0, &[("t", partition, 0)]);
+            }
+            if is_done {
+                let done = client.stream().shutdown(std::net::Shutdown::Write);
+                done.expect("a connection");
+            }
+            client
+        })
+        .collect();
+    let before = lent(&handle);
+    support::eventually("the others' bytes are on the way", || {
+        client.fetch("t", elsewhere, 0).expect("no error");
+        lent(&handle) > before + 10 * 900_000
+    });
+    assert!(handle.shutdown(), "everything was written and given back");
+    drop(greedy);
+}
+
+#[test]
 fn very_many_dirty_logs_are_synced_at_once_where_the_device_obeys() {
     const PARTITIONS: i32 = 300;
     let data = folder();

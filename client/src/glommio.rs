@@ -67,6 +67,7 @@ struct Socket {
     /// Something was queued that is not with the kernel yet.
     is_writing: Cell<bool>,
     ended: Cell<bool>,
+    /// While there is a writer, whose descriptor it uses.
     shutter: Cell<Option<Shutter>>,
 }
 
@@ -203,7 +204,7 @@ impl<M: Machine + 'static> Shared<M> {
             Err(error) => unreachable(&address, &error),
             Ok(_) if socket.ended.get() => Error::Closed,
             Ok((reader, writer)) => {
-                socket.shutter.set(Some(reader.shutter()));
+                socket.shutter.set(Some(writer.shutter()));
                 self.note_made();
                 self.machine.borrow_mut().opened(id, self.now());
                 (self.on_news)();
@@ -216,7 +217,6 @@ impl<M: Machine + 'static> Shared<M> {
                 fault
             }
         };
-        socket.shutter.set(None);
         socket.is_writing.set(false);
         if !socket.ended.get() {
             self.sockets.borrow_mut().remove(&id);
@@ -289,7 +289,7 @@ impl<M: Machine + 'static> Shared<M> {
             self.turn();
             if send(&mut writer, &output).await.is_err() {
                 // The reading side sees the same end and reports it.
-                if let Some(shutter) = socket.shutter.get() {
+                if let Some(shutter) = socket.shutter.take() {
                     shutter.stop();
                 }
                 break;

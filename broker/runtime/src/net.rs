@@ -227,21 +227,16 @@ impl Reader {
             }
         }
     }
-
-    /// Ends the reading side, which wakes a pending read with 0. Usable from another task through its descriptor.
-    pub fn shutter(&self) -> Shutter {
-        Shutter(self.0.as_raw_fd())
-    }
 }
 
-/// Ends reading on a connection whose reader is parked in another task of the same core.
+/// Ends a connection whose halves may be parked in other tasks of the same core.
 ///
-/// Must not outlive the reader it was made from.
+/// Must not be used once the writer is gone that it was made from.
 #[derive(Clone, Copy)]
 pub struct Shutter(i32);
 
 impl Shutter {
-    /// Shuts the socket for reading.
+    /// Shuts the socket for reading: a pending read ends with 0.
     pub fn stop_reading(self) {
         // SAFETY: shutdown on a descriptor has no memory effects; at worst it answers EBADF or ENOTCONN.
         unsafe { libc::shutdown(self.0, libc::SHUT_RD) };
@@ -255,6 +250,12 @@ impl Shutter {
 }
 
 impl Writer {
+    /// What ends the connection. It acts on the socket that both halves share, and a writer may be parked long after the
+    /// reader has ended.
+    pub fn shutter(&self) -> Shutter {
+        Shutter(self.0.as_raw_fd())
+    }
+
     /// Sends all of `slices`, in calls of at most [`SLICES_PER_SEND_MAX`] slices.
     ///
     /// # Errors

@@ -38,7 +38,8 @@ pub struct Connection {
     /// Wakes the reader when a budget has room again.
     pub room: Notify,
     closed: Cell<bool>,
-    shutter: Shutter,
+    /// Until the writer ends: then its descriptor goes, and the number may belong to another connection a moment later.
+    shutter: Cell<Option<Shutter>>,
     reading: Cell<bool>,
 }
 
@@ -51,7 +52,7 @@ impl Connection {
             to_send: Notify::new(),
             room: Notify::new(),
             closed: Cell::new(false),
-            shutter,
+            shutter: Cell::new(Some(shutter)),
             reading: Cell::new(true),
         })
     }
@@ -162,8 +163,8 @@ impl Connection {
     /// Ends the connection: no more is read or sent.
     pub fn close(&self) {
         if !self.closed.replace(true) {
-            if self.reading.get() {
-                self.shutter.stop();
+            if let Some(shutter) = self.shutter.get() {
+                shutter.stop();
             }
             self.to_send.notify();
             self.room.notify();
@@ -172,16 +173,21 @@ impl Connection {
 
     /// Asks the reader to stop; what was read is still answered.
     pub fn stop_reading(&self) {
-        if self.reading.get() {
-            self.shutter.stop_reading();
+        if let Some(shutter) = self.shutter.get() {
+            shutter.stop_reading();
         }
         self.room.notify();
     }
 
-    /// The reader has ended and is about to drop the socket that the shutter shuts.
+    /// No more requests come.
     pub fn reader_ended(&self) {
         self.reading.set(false);
         self.to_send.notify();
+    }
+
+    /// The writer is about to drop the socket that the shutter shuts.
+    pub fn writer_ended(&self) {
+        self.shutter.set(None);
     }
 
     /// Whether the reader still runs.

@@ -35,7 +35,7 @@ pub async fn serve(shard: Rc<Shard>, stream: TcpStream, address: IpAddr) {
         entries_pause: ENTRIES_PER_CONNECTION_PAUSE,
         outbox_bytes_pause: OUTBOX_BYTES_PAUSE,
     };
-    let connection = Connection::new(reader.shutter(), limits);
+    let connection = Connection::new(writer.shutter(), limits);
     let place = shard.connection_opened(&connection);
     let sender = shard.spawn_net(send_answers(shard.clone(), connection.clone(), writer));
     if let Err(end) = read_requests(&shard, &connection, reader).await {
@@ -70,9 +70,7 @@ async fn read_requests(
     if matches!(result, Err(End::OverBudget { .. })) {
         shard.metrics().frames_over_budget.increment();
     }
-    // Before the descriptor goes: its number may belong to another connection a moment later.
     connection.reader_ended();
-    drop(reader);
     result
 }
 
@@ -170,8 +168,13 @@ fn hand_over(
         .map(|next| (taken, next))
 }
 
-/// Sends what the outbox holds until the connection is closed, or the reader has ended and nothing is owed any more.
 async fn send_answers(shard: Rc<Shard>, connection: Rc<Connection>, mut writer: Writer) {
+    send_all(&shard, &connection, &mut writer).await;
+    connection.writer_ended();
+}
+
+/// Sends what the outbox holds until the connection is closed, or the reader has ended and nothing is owed any more.
+async fn send_all(shard: &Shard, connection: &Connection, writer: &mut Writer) {
     let mut frames = Vec::new();
     loop {
         connection.take_outbox(&mut frames);
@@ -186,7 +189,7 @@ async fn send_answers(shard: Rc<Shard>, connection: Rc<Connection>, mut writer: 
         }
         let bytes = frames.iter().map(|frame| frame.length).sum();
         let answers = frames.iter().map(|frame| frame.answers).sum();
-        let sent = send_frames(&mut writer, &frames).await;
+        let sent = send_frames(writer, &frames).await;
         frames.clear();
         connection.sent(bytes, answers);
         if let Err(error) = sent {
