@@ -399,6 +399,27 @@ fn clients_that_take_nothing_do_not_hold_up_the_shutdown_of_either_core() {
 }
 
 #[test]
+fn a_fetch_outside_the_log_is_told_what_the_log_holds() {
+    let data = folder();
+    let handle = broker(data.path(), "[0, 1]", &[]);
+    let mut client = Raw::connect(handle.core_addresses()[0]);
+    client.create_topic("t", 2);
+    for partition in 0..2 {
+        client
+            .produce("t", partition, &batch(1, &[b"tack", b"board"]))
+            .expect("appended");
+        // One of the two belongs to the other core.
+        client.send_fetch(0, &[("t", partition, 7)]);
+        let answer = client.receive().expect("an answer");
+        let head = read_head::<FetchResponse<'_>>(&answer.head).expect("its head");
+        let result = head.results().expect("results").get(0);
+        assert_eq!(result.error_code(), ErrorCode::OffsetOutOfRange.code());
+        assert_eq!((result.log_start_offset(), result.high_watermark()), (0, 2));
+    }
+    assert!(handle.shutdown());
+}
+
+#[test]
 fn very_many_dirty_logs_are_synced_at_once_where_the_device_obeys() {
     const PARTITIONS: i32 = 300;
     let data = folder();

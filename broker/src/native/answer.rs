@@ -84,13 +84,18 @@ pub fn fetch(
     let result = |entry| {
         let entry: &Entry<Fetched> = entry;
         let (fetched, error_code, message) = split(entry);
+        let (log_start_offset, high_watermark) = match &entry.outcome {
+            Some(Ok(fetched)) => (fetched.log_start_offset, fetched.high_watermark),
+            Some(Err(Failure { log: Some(log), .. })) => (log.log_start_offset, log.high_watermark),
+            _ => (Offset(-1), Offset(-1)),
+        };
         FetchResultHead {
             error_code,
             message,
             topic: &entry.topic,
             partition: entry.partition,
-            high_watermark: fetched.map_or(Offset(-1), |fetched| fetched.high_watermark),
-            log_start_offset: fetched.map_or(Offset(-1), |fetched| fetched.log_start_offset),
+            high_watermark,
+            log_start_offset,
             byte_length: fetched.map_or(0, |fetched| fetched.byte_length() as u32),
         }
     };

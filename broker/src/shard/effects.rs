@@ -11,7 +11,7 @@ use tackboard_schema::ErrorCode;
 
 use super::{
     launch::Launch,
-    request::{Failure, Fetched, Part, Piece, TicketTarget},
+    request::{Failure, Fetched, LogBounds, Part, Piece, TicketTarget},
     slab::Key,
     state::State,
 };
@@ -153,14 +153,13 @@ impl State {
         slices: &[CachedSlice],
     ) {
         if answer.error != ErrorCode::None {
-            let message = match answer.error {
-                ErrorCode::OffsetOutOfRange => format!(
-                    "the log holds offsets {} to {} (exclusive)",
-                    answer.log_start_offset, answer.high_watermark
-                ),
-                code => code.text().to_owned(),
+            let failure = match answer.error {
+                ErrorCode::OffsetOutOfRange => Failure::out_of_range(LogBounds {
+                    log_start_offset: answer.log_start_offset,
+                    high_watermark: answer.high_watermark,
+                }),
+                code => Failure::plain(code),
             };
-            let failure = Failure::new(answer.error, message);
             return self.entry_fetched(request, entry, Err(failure));
         }
         let mut fetched = Fetched {

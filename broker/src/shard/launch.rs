@@ -15,7 +15,7 @@ use tackboard_schema::{ErrorCode, LeaderEpoch};
 
 use super::{
     Shard,
-    request::{Failure, Fetched, Piece},
+    request::{Failure, Fetched, LogBounds, Piece},
     slab::Key,
 };
 use crate::disk::{
@@ -512,10 +512,13 @@ impl Shard {
         let why = Unreadable::why(&self.state.borrow().machine, log, read.fetch_offset, fault);
         match why {
             Unreadable::Deleted => Failure::plain(ErrorCode::UnknownTopicOrPartition),
-            Unreadable::Retired { log_start_offset } => {
-                let message = format!("the log starts at offset {log_start_offset}");
-                Failure::new(ErrorCode::OffsetOutOfRange, message)
-            }
+            Unreadable::Retired {
+                log_start_offset,
+                high_watermark,
+            } => Failure::out_of_range(LogBounds {
+                log_start_offset,
+                high_watermark,
+            }),
             Unreadable::Fault(fault) => self.unreadable(log, read.segment, read.file_at, fault),
         }
     }

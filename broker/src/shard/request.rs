@@ -47,6 +47,17 @@ pub struct Failure {
     pub code: ErrorCode,
     /// What happened, and with which numbers.
     pub message: String,
+    /// What the log holds, if that is why.
+    pub log: Option<LogBounds>,
+}
+
+/// Where a log begins and ends for readers.
+#[derive(Clone, Copy, Debug)]
+pub struct LogBounds {
+    /// First offset of the partition.
+    pub log_start_offset: Offset,
+    /// Readers see what lies below it.
+    pub high_watermark: Offset,
 }
 
 impl Failure {
@@ -55,6 +66,7 @@ impl Failure {
         Failure {
             code,
             message: code.text().to_owned(),
+            log: None,
         }
     }
 
@@ -63,6 +75,19 @@ impl Failure {
         Failure {
             code,
             message: message.into(),
+            log: None,
+        }
+    }
+
+    /// A fetch of what the log does not hold.
+    pub fn out_of_range(log: LogBounds) -> Self {
+        let message = format!(
+            "the log holds offsets {} to {} (exclusive)",
+            log.log_start_offset, log.high_watermark
+        );
+        Failure {
+            log: Some(log),
+            ..Failure::new(ErrorCode::OffsetOutOfRange, message)
         }
     }
 }

@@ -69,6 +69,8 @@ pub enum Unreadable {
     Retired {
         /// Where the log starts now.
         log_start_offset: Offset,
+        /// Consumers see offsets below it.
+        high_watermark: Offset,
     },
     /// The device refused.
     Fault(StorageFault),
@@ -77,11 +79,12 @@ pub enum Unreadable {
 impl Unreadable {
     /// Why the bytes of `log` from `offset` on could not be read, the read itself having failed with `fault`.
     pub fn why(shard: &Shard, log: LogId, offset: Offset, fault: StorageFault) -> Self {
-        match shard.describe(log).map(|log| log.log_start_offset) {
+        match shard.describe(log) {
             None => Self::Deleted,
-            Some(log_start_offset) if offset < log_start_offset => {
-                Self::Retired { log_start_offset }
-            }
+            Some(log) if offset < log.log_start_offset => Self::Retired {
+                log_start_offset: log.log_start_offset,
+                high_watermark: log.high_watermark,
+            },
             Some(_) => Self::Fault(fault),
         }
     }
@@ -148,9 +151,9 @@ impl Lookup {
     pub fn unreadable(self, shard: &Shard, fault: StorageFault) -> LookupStep {
         match Unreadable::why(shard, self.log, self.scan.from_offset, fault) {
             Unreadable::Deleted => LookupStep::Deleted,
-            Unreadable::Retired { log_start_offset } => {
-                Self::look_from(shard, self.log, self.timestamp, log_start_offset)
-            }
+            Unreadable::Retired {
+                log_start_offset, ..
+            } => Self::look_from(shard, self.log, self.timestamp, log_start_offset),
             Unreadable::Fault(fault) => LookupStep::Fault(fault),
         }
     }
