@@ -6,8 +6,9 @@
 //!
 //! Where to start reading: [`shard::interface`] for the vocabulary, [`shard::Shard::step`] for the machine of one
 //! core, [`log`] for one partition's log, [`ledger`] for what proves how far each log was durable, [`request`] for
-//! whom an answer is owed to, and [`metadata`] for topics and partitions.
+//! whom an answer is owed to, [`metadata`] for topics and partitions, and [`group`] for consumer groups.
 
+pub mod group;
 pub mod ledger;
 pub mod log;
 pub mod metadata;

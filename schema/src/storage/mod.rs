@@ -8,12 +8,15 @@
 //! | `….idx` | index and summary of a sealed segment | [`index`] |
 //! | `….pst` | idempotent producers as of an offset | [`producer_snapshot`] |
 //!
-//! All integers are little-endian (record batches keep Kafka's big-endian), every structure carries its own
+//! Records of the internal topic `__consumer_offsets` have Kafka's layouts: [`group_record`].
+//!
+//! All integers are little-endian (record batches and these records keep Kafka's big-endian), every structure carries its own
 //! CRC-32C, and every file begins with eight letters and a version.
 //!
 //! Not here: when to write or sync what, and what to do about damage; that is decided in `logic`.
 
 mod envelope;
+pub mod group_record;
 pub mod index;
 pub mod ledger;
 mod paths;

@@ -1,0 +1,402 @@
+//! Committing offsets, and forgetting them.
+
+use std::sync::Arc;
+
+use tackboard_schema::ErrorCode;
+use tackboard_schema::storage::group_record::CommittedOffset;
+
+use super::interface::{
+    CommitEntry, Effect, GroupState, MemberRef, NamedPartition, Record, StoreId, Waiter,
+};
+use super::state::{Group, Held};
+use super::subscription::reads_topic;
+use super::{Coordinator, NAME_BYTES_MAX, Purpose};
+use crate::shard::interface::Now;
+
+/// The entries of a commit, in the order of the request: what is on its way to the topic, or why it is not.
+pub(super) type Entries = Vec<Result<(NamedPartition, CommittedOffset), ErrorCode>>;
+
+impl Coordinator {
+    pub(super) fn commit(
+        &mut self,
+        now: Now,
+        waiter: Waiter,
+        group: &str,
+        member: &MemberRef,
+        entries: Vec<CommitEntry>,
+        out: &mut Vec<Effect>,
+    ) {
+        if let Err(code) = self.may_commit(now, group, member) {
+            let outcome = Err(code);
+            out.push(Effect::Committed { waiter, outcome });
+            return;
+        }
+        let metadata_max = self.settings.offset_metadata_bytes_max.min(NAME_BYTES_MAX);
+        let appended = self.with_group(now, group, out, |group, cx| {
+            let admit = |entry: CommitEntry| {
+                if entry.metadata.len() > metadata_max {
+                    return Err(ErrorCode::OffsetMetadataTooLarge);
+                }
+                if entry.partition.topic.len() > NAME_BYTES_MAX {
+                    return Err(ErrorCode::UnknownTopicOrPartition);
+                }
+                let value = CommittedOffset {
+                    offset: entry.offset,
+                    leader_epoch: entry.leader_epoch,
+                    metadata: entry.metadata,
+                    committed_at: cx.now.wall,
+                };
+                Ok((entry.partition, value))
+            };
+            let entries: Entries = entries.into_iter().map(admit).collect();
+            let record = |(partition, value): &(NamedPartition, CommittedOffset)| Record::Offset {
+                group: group.id.clone(),
+                partition: partition.clone(),
+                value: Some(value.clone()),
+            };
+            let records: Vec<_> = entries.iter().flatten().map(record).collect();
+            if records.is_empty() {
+                return Err(entries);
+            }
+            let store = cx.store(records);
+            for (partition, value) in entries.iter().flatten().cloned() {
+                group.underway.insert(partition, Held { store, value });
+            }
+            Ok((store, group.id.clone(), entries))
+        });
+        match appended {
+            Some(Ok((store, group, entries))) => {
+                let purpose = Purpose::Commit {
+                    waiter,
+                    group,
+                    entries,
+                };
+                self.stores.insert(store, purpose);
+            }
+            Some(Err(outcomes)) => {
+                let codes = outcomes.into_iter().filter_map(Result::err).collect();
+                let outcome = Ok(codes);
+                out.push(Effect::Committed { waiter, outcome });
+            }
+            None => {}
+        }
+    }
+
+    /// Whether this one may commit to the group; makes the group for somebody who assigned partitions to itself.
+    fn may_commit(&mut self, now: Now, group: &str, member: &MemberRef) -> Result<(), ErrorCode> {
+        if group.len() > NAME_BYTES_MAX {
+            return Err(ErrorCode::InvalidGroupId);
+        }
+        let names_nobody = member.member_id.is_empty() && member.instance.is_none();
+        let Some(known) = self.groups.get(group) else {
+            return if member.generation < 0 && names_nobody {
+                self.found(now, group)
+            } else {
+                Err(ErrorCode::IllegalGeneration)
+            };
+        };
+        if known.state == GroupState::Dead {
+            return Err(ErrorCode::CoordinatorNotAvailable);
+        }
+        if member.generation < 0 && names_nobody {
+            // Members know better than somebody who is none.
+            return if known.state == GroupState::Empty {
+                Ok(())
+            } else {
+                Err(ErrorCode::UnknownMemberId)
+            };
+        }
+        match self.hear(now, group, member)? {
+            // It may have got other partitions.
+            GroupState::CompletingRebalance => Err(ErrorCode::RebalanceInProgress),
+            _ => Ok(()),
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one pending commit")]
+    pub(super) fn committed(
+        &mut self,
+        now: Now,
+        store: StoreId,
+        waiter: Waiter,
+        group: &str,
+        entries: Entries,
+        result: Result<(), ErrorCode>,
+        out: &mut Vec<Effect>,
+    ) {
+        self.with_group(now, group, out, |group, _| {
+            for (partition, value) in entries.iter().flatten() {
+                if (group.underway.get(partition)).is_some_and(|held| held.store == store) {
+                    group.underway.remove(partition);
+                }
+                // It counts even if a later one is on its way: that one may fail.
+                if result.is_ok() {
+                    let value = value.clone();
+                    group
+                        .offsets
+                        .insert(partition.clone(), Held { store, value });
+                }
+            }
+        });
+        let code_of = |entry: Result<_, ErrorCode>| match (entry, result) {
+            (Err(code), _) | (Ok(_), Err(code)) => code,
+            (Ok(_), Ok(())) => ErrorCode::None,
+        };
+        let outcome = Ok(entries.into_iter().map(code_of).collect());
+        out.push(Effect::Committed { waiter, outcome });
+    }
+
+    // ---- forgetting -----------------------------------------------------------------------------------------------
+
+    pub(super) fn delete_offsets(
+        &mut self,
+        now: Now,
+        waiter: Waiter,
+        group: &str,
+        partitions: Vec<NamedPartition>,
+        out: &mut Vec<Effect>,
+    ) {
+        let codes = match self.groups.get(group) {
+            None => Err(ErrorCode::GroupIdNotFound),
+            Some(group) => may_forget(group, &partitions),
+        };
+        let codes = match codes {
+            Ok(codes) => codes,
+            Err(code) => {
+                let outcome = Err(code);
+                out.push(Effect::Committed { waiter, outcome });
+                return;
+            }
+        };
+        let wanted = partitions.into_iter().zip(&codes);
+        let wanted = wanted.filter(|(_, code)| **code == ErrorCode::None);
+        let wanted: Vec<_> = wanted.map(|(partition, _)| partition).collect();
+        if !self.forget(now, group, &wanted, Some((waiter, codes.clone())), out) {
+            let outcome = Ok(codes);
+            out.push(Effect::Committed { waiter, outcome });
+        }
+    }
+
+    /// Appends that these offsets are gone. False: there were none of them.
+    pub(super) fn forget(
+        &mut self,
+        now: Now,
+        group: &str,
+        partitions: &[NamedPartition],
+        waiter: Option<(Waiter, Vec<ErrorCode>)>,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        let appended = self.with_group(now, group, out, |group, cx| {
+            let newest = |partition: &NamedPartition| {
+                let held = group
+                    .underway
+                    .get(partition)
+                    .or(group.offsets.get(partition))?;
+                Some((partition.clone(), held.store))
+            };
+            let removed: Vec<_> = partitions.iter().filter_map(newest).collect();
+            if removed.is_empty() {
+                return None;
+            }
+            let gone = removed.iter().map(|(partition, _)| Record::Offset {
+                group: group.id.clone(),
+                partition: partition.clone(),
+                value: None,
+            });
+            let store = cx.store(gone.collect());
+            Some((store, group.id.clone(), removed))
+        });
+        let Some(Some((store, group, removed))) = appended else {
+            return false;
+        };
+        let purpose = Purpose::Removal {
+            group,
+            waiter,
+            removed,
+        };
+        self.stores.insert(store, purpose);
+        true
+    }
+
+    pub(super) fn removed(
+        &mut self,
+        now: Now,
+        group: &str,
+        waiter: Option<(Waiter, Vec<ErrorCode>)>,
+        removed: Vec<(NamedPartition, StoreId)>,
+        result: Result<(), ErrorCode>,
+        out: &mut Vec<Effect>,
+    ) {
+        if result.is_ok() {
+            self.with_group(now, group, out, |group, _| {
+                for (partition, store) in removed {
+                    // What was committed meanwhile stays.
+                    if (group.offsets.get(&partition)).is_some_and(|held| held.store <= store) {
+                        group.offsets.remove(&partition);
+                    }
+                }
+            });
+        }
+        if let Some((waiter, codes)) = waiter {
+            let outcome = result.map(|()| codes);
+            out.push(Effect::Committed { waiter, outcome });
+        }
+    }
+
+    pub(super) fn delete_group(
+        &mut self,
+        now: Now,
+        waiter: Waiter,
+        group: &str,
+        out: &mut Vec<Effect>,
+    ) {
+        let code = match self.groups.get(group).map(|group| (group.state, group)) {
+            None => ErrorCode::GroupIdNotFound,
+            Some((GroupState::Dead, _)) => ErrorCode::CoordinatorNotAvailable,
+            Some((GroupState::Empty, group)) if group.promised.is_empty() => ErrorCode::None,
+            Some(_) => ErrorCode::NonEmptyGroup,
+        };
+        if code == ErrorCode::None {
+            self.bury(now, group, Some(waiter), out);
+        } else {
+            out.push(Effect::Done { waiter, code });
+        }
+    }
+
+    /// Appends that a group is gone with all that it knew.
+    pub(super) fn bury(
+        &mut self,
+        now: Now,
+        group: &str,
+        waiter: Option<Waiter>,
+        out: &mut Vec<Effect>,
+    ) {
+        let appended = self.with_group(now, group, out, |group, cx| {
+            let partitions = group.offsets.keys().chain(group.underway.keys());
+            let gone = partitions.map(|partition| Record::Offset {
+                group: group.id.clone(),
+                partition: partition.clone(),
+                value: None,
+            });
+            let itself = Record::Group {
+                group: group.id.clone(),
+                value: None,
+            };
+            let records = gone.chain([itself]).collect();
+            group.state = GroupState::Dead;
+            (cx.store(records), group.id.clone())
+        });
+        if let Some((store, group)) = appended {
+            self.stores
+                .insert(store, Purpose::Deletion { group, waiter });
+        }
+    }
+
+    pub(super) fn deleted(
+        &mut self,
+        now: Now,
+        group: &str,
+        waiter: Option<Waiter>,
+        result: Result<(), ErrorCode>,
+        out: &mut Vec<Effect>,
+    ) {
+        self.with_group(now, group, out, |group, _| match result {
+            Ok(()) => {
+                group.offsets.clear();
+                group.underway.clear();
+                group.recorded = None;
+            }
+            Err(_) => group.state = GroupState::Empty,
+        });
+        if let Some(waiter) = waiter {
+            let code = result.err().unwrap_or(ErrorCode::None);
+            out.push(Effect::Done { waiter, code });
+        }
+    }
+}
+
+/// Which of these offsets may be deleted: not those that members still move.
+fn may_forget(group: &Group, partitions: &[NamedPartition]) -> Result<Vec<ErrorCode>, ErrorCode> {
+    match group.state {
+        GroupState::Dead => Err(ErrorCode::GroupIdNotFound),
+        GroupState::Empty => Ok(vec![ErrorCode::None; partitions.len()]),
+        _ if !group.is_of_consumers() => Err(ErrorCode::NonEmptyGroup),
+        _ => {
+            let code = |partition: &NamedPartition| {
+                if reads_topic(group, &partition.topic) {
+                    ErrorCode::GroupSubscribedToTopic
+                } else {
+                    ErrorCode::None
+                }
+            };
+            Ok(partitions.iter().map(code).collect())
+        }
+    }
+}
+
+impl Group {
+    /// Whether its members are consumers, whose subscriptions can be read.
+    pub(super) fn is_of_consumers(&self) -> bool {
+        self.protocol_type.as_deref() == Some("consumer")
+    }
+
+    /// The offsets that live, as the topic says or will say.
+    pub(super) fn newest_offsets(
+        &self,
+    ) -> impl Iterator<Item = (&NamedPartition, &CommittedOffset)> {
+        let settled = self
+            .offsets
+            .iter()
+            .filter(|(partition, _)| !self.underway.contains_key(partition));
+        let all = settled.chain(&self.underway);
+        all.map(|(partition, held)| (partition, &held.value))
+    }
+
+    pub(super) fn check_invariants(&self) {
+        let prepares = self.state == GroupState::PreparingRebalance;
+        assert_eq!(
+            self.rebalance.is_some(),
+            prepares,
+            "{}: who waits for whom",
+            self.id
+        );
+        for (id, member) in &self.members {
+            assert_eq!(*id, member.id);
+            assert!(
+                member.joining.is_none() || prepares,
+                "{id} joins in {:?}",
+                self.state
+            );
+            let syncs = self.state == GroupState::CompletingRebalance;
+            assert!(
+                member.syncing.is_none() || syncs,
+                "{id} syncs in {:?}",
+                self.state
+            );
+            if let Some(instance) = &member.instance {
+                assert_eq!(self.instances.get(instance), Some(id));
+            }
+        }
+        assert!(
+            self.instances
+                .values()
+                .all(|id| self.members.contains_key(id))
+        );
+        assert!(self.unsynced.iter().all(|id| self.members.contains_key(id)));
+        let is_empty = matches!(self.state, GroupState::Empty | GroupState::Dead);
+        // A rebalance may still wait when the last one has left.
+        assert!(
+            self.members.is_empty() == is_empty || (self.members.is_empty() && prepares),
+            "{}: {} members, {:?}",
+            self.id,
+            self.members.len(),
+            self.state
+        );
+        let leader: Option<&Arc<str>> = self.leader.as_ref();
+        assert!(
+            leader.is_none_or(|id| self.members.contains_key(id)),
+            "{}: leader",
+            self.id
+        );
+    }
+}

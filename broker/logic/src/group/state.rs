@@ -1,0 +1,516 @@
+//! One group: its members and how they come to an agreement.
+//!
+//! Kafka's classic protocol. `Empty` → members arrive → `PreparingRebalance`, until all that are known have joined →
+//! `CompletingRebalance`, until the leader's assignment is stored → `Stable`. Whoever comes, goes or changes its mind
+//! begins it anew.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use tackboard_schema::storage::group_record::{CommittedOffset, GroupMember, GroupMetadata};
+use tackboard_schema::{ErrorCode, TimestampMs};
+
+use super::context::Context;
+use super::interface::{
+    Effect, GroupState, Join, JoinRefusal, Joined, JoinedMember, NamedPartition, Opaque, Record,
+    StoreId, Waiter,
+};
+use super::member::{Member, NEW_MEMBER_PATIENCE_US, ms_as_us};
+
+/// A rebalance that waits for members to join.
+#[derive(Clone, Copy, Debug)]
+pub struct Rebalance {
+    /// It goes on with those that are there.
+    pub until_us: u64,
+    /// The first one of an empty group waits for more members to arrive, for so long at most.
+    pub initial_left_us: Option<u64>,
+    /// Somebody arrived since it last began to wait.
+    pub grew: bool,
+}
+
+/// A committed offset, and by which append: a late deletion does not touch a later commit.
+#[derive(Clone, Debug)]
+pub struct Held {
+    pub store: StoreId,
+    pub value: CommittedOffset,
+}
+
+/// A group.
+#[derive(Debug)]
+pub struct Group {
+    pub id: Arc<str>,
+    pub state: GroupState,
+    /// When it took on that state.
+    pub state_since: TimestampMs,
+    pub generation: i32,
+    pub protocol_type: Option<Arc<str>>,
+    pub protocol: Option<Arc<str>>,
+    pub leader: Option<Arc<str>>,
+    pub members: BTreeMap<Arc<str>, Member>,
+    /// Static names of members.
+    pub instances: BTreeMap<Arc<str>, Arc<str>>,
+    /// Ids that were handed out and have not come back yet, and how long that may take.
+    pub promised: BTreeMap<Arc<str>, u64>,
+    pub rebalance: Option<Rebalance>,
+    /// Members that have joined the present generation and not asked for their part yet.
+    pub unsynced: BTreeSet<Arc<str>>,
+    /// When these are given up.
+    pub sync_until_us: u64,
+    pub offsets: BTreeMap<NamedPartition, Held>,
+    /// Commits that are appended and not stored yet: the newest of each partition.
+    pub underway: BTreeMap<NamedPartition, Held>,
+    /// The newest record of it in the topic.
+    pub recorded: Option<GroupMetadata>,
+    /// When the coordinator looks at it next, as registered there.
+    pub due_us: u64,
+}
+
+impl Group {
+    pub fn new(id: Arc<str>, now: TimestampMs) -> Self {
+        Self {
+            id,
+            state: GroupState::Empty,
+            state_since: now,
+            generation: 0,
+            protocol_type: None,
+            protocol: None,
+            leader: None,
+            members: BTreeMap::new(),
+            instances: BTreeMap::new(),
+            promised: BTreeMap::new(),
+            rebalance: None,
+            unsynced: BTreeSet::new(),
+            sync_until_us: u64::MAX,
+            offsets: BTreeMap::new(),
+            underway: BTreeMap::new(),
+            recorded: None,
+            due_us: u64::MAX,
+        }
+    }
+
+    /// Nothing is known of it that would be missed.
+    pub fn is_void(&self) -> bool {
+        self.members.is_empty()
+            && self.promised.is_empty()
+            && self.offsets.is_empty()
+            && self.underway.is_empty()
+            && self.recorded.is_none()
+    }
+
+    /// A member by its id; `FENCED_INSTANCE_ID` if another one has its static name.
+    pub fn member(&self, id: &str, instance: Option<&str>) -> Result<&Member, ErrorCode> {
+        if let Some(instance) = instance {
+            match self.instances.get(instance) {
+                None => return Err(ErrorCode::UnknownMemberId),
+                Some(holder) if &**holder != id => return Err(ErrorCode::FencedInstanceId),
+                Some(_) => {}
+            }
+        }
+        self.members.get(id).ok_or(ErrorCode::UnknownMemberId)
+    }
+
+    fn enter(&mut self, state: GroupState, cx: &Context<'_>) {
+        self.state = state;
+        self.state_since = cx.now.wall;
+    }
+
+    /// How long the slowest member may take to join again.
+    fn rebalance_timeout_us(&self) -> u64 {
+        let timeouts = self.members.values();
+        let timeouts = timeouts.map(|member| ms_as_us(member.rebalance_timeout_ms));
+        timeouts.max().unwrap_or(0)
+    }
+
+    // ---- joining --------------------------------------------------------------------------------------------------
+
+    /// Whether one who says this of itself can be a member.
+    pub fn understands(&self, join: &Join) -> bool {
+        if join.protocol_type.is_empty() || join.protocols.is_empty() {
+            return false;
+        }
+        // Whoever is replaced by it need not agree.
+        let replaced = (join.instance.as_deref()).and_then(|instance| self.instances.get(instance));
+        let mut others = (self.members.values())
+            .filter(|member| *member.id != *join.member_id && Some(&member.id) != replaced)
+            .peekable();
+        if others.peek().is_none() {
+            return true;
+        }
+        let others: Vec<_> = others.collect();
+        let knows = |name: &str| {
+            let knows_it =
+                |member: &&Member| member.protocols.iter().any(|(known, _)| **known == *name);
+            others.iter().all(knows_it)
+        };
+        self.protocol_type.as_deref() == Some(&join.protocol_type)
+            && join.protocols.iter().any(|(name, _)| knows(name))
+    }
+
+    /// A new member; the group rebalances.
+    pub fn add(&mut self, id: Arc<str>, waiter: Waiter, join: &Join, cx: &mut Context<'_>) {
+        if self.members.is_empty() {
+            self.protocol_type = Some(Arc::from(join.protocol_type.as_str()));
+        }
+        let mut member = Member::new(id.clone(), join);
+        member.joining = Some(waiter);
+        member.session_until_us = cx.now.monotonic_us.saturating_add(NEW_MEMBER_PATIENCE_US);
+        if let Some(instance) = &member.instance {
+            self.instances.insert(instance.clone(), id.clone());
+        }
+        self.members.insert(id.clone(), member);
+        self.leader.get_or_insert(id);
+        if let Some(rebalance) = &mut self.rebalance {
+            rebalance.grew = true;
+        }
+        self.rebalance_or_go_on(cx);
+    }
+
+    /// A member joins again, in a rebalance or to cause one.
+    pub fn rejoin(&mut self, id: &str, waiter: Waiter, join: &Join, cx: &mut Context<'_>) {
+        if self.members.len() == 1 {
+            self.protocol_type = Some(Arc::from(join.protocol_type.as_str()));
+        }
+        let Some(member) = self.members.get_mut(id) else {
+            return;
+        };
+        member.take_over(join);
+        if let Some(earlier) = member.joining.replace(waiter) {
+            refuse_join(earlier, ErrorCode::RebalanceInProgress, id, cx);
+        }
+        self.rebalance_or_go_on(cx);
+    }
+
+    /// Begins a rebalance unless one is under way; else sees whether it can end.
+    pub fn rebalance_or_go_on(&mut self, cx: &mut Context<'_>) {
+        match self.state {
+            GroupState::PreparingRebalance => self.try_complete(cx),
+            GroupState::Empty | GroupState::CompletingRebalance | GroupState::Stable => {
+                self.prepare(cx);
+            }
+            GroupState::Dead => {}
+        }
+    }
+
+    fn prepare(&mut self, cx: &mut Context<'_>) {
+        if self.state == GroupState::CompletingRebalance {
+            self.refuse_syncs(ErrorCode::RebalanceInProgress, cx);
+        }
+        self.unsynced.clear();
+        self.sync_until_us = u64::MAX;
+        let timeout_us = self.rebalance_timeout_us();
+        let (wait_us, initial_left_us) = if self.state == GroupState::Empty {
+            let delay_us = ms_as_us(cx.settings.initial_rebalance_delay_ms).min(timeout_us);
+            (delay_us, Some(timeout_us - delay_us))
+        } else {
+            (timeout_us, None)
+        };
+        self.rebalance = Some(Rebalance {
+            until_us: cx.now.monotonic_us.saturating_add(wait_us),
+            initial_left_us: initial_left_us.filter(|_| wait_us > 0),
+            grew: false,
+        });
+        self.enter(GroupState::PreparingRebalance, cx);
+        self.try_complete(cx);
+    }
+
+    /// Ends the rebalance if nobody is missing.
+    pub fn try_complete(&mut self, cx: &mut Context<'_>) {
+        let may_end = self
+            .rebalance
+            .is_some_and(|rebalance| rebalance.initial_left_us.is_none());
+        let all_joined = self.members.values().all(|member| member.joining.is_some());
+        if self.state == GroupState::PreparingRebalance
+            && may_end
+            && all_joined
+            && self.promised.is_empty()
+        {
+            self.complete(cx);
+        }
+    }
+
+    /// The next generation begins, with those that have joined.
+    fn complete(&mut self, cx: &mut Context<'_>) {
+        let late = self.members.values();
+        let late = late.filter(|member| member.joining.is_none() && member.instance.is_none());
+        let late: Vec<_> = late.map(|member| member.id.clone()).collect();
+        for id in late {
+            self.drop_member(&id, cx);
+        }
+        if !self.members.is_empty() && !self.elect() {
+            // Static members only, none of which is back yet: their sessions decide.
+            let until_us = cx
+                .now
+                .monotonic_us
+                .saturating_add(self.rebalance_timeout_us());
+            self.rebalance = Some(Rebalance {
+                until_us,
+                initial_left_us: None,
+                grew: false,
+            });
+            return;
+        }
+        self.rebalance = None;
+        self.generation = self.generation.checked_add(1).unwrap_or(1);
+        if self.members.is_empty() {
+            self.protocol = None;
+            self.leader = None;
+            self.enter(GroupState::Empty, cx);
+            if self.recorded.is_some() {
+                self.record(&BTreeMap::new(), cx);
+            }
+            return;
+        }
+        self.protocol = Some(self.choose_protocol());
+        self.enter(GroupState::CompletingRebalance, cx);
+        self.unsynced = self.members.keys().cloned().collect();
+        self.sync_until_us = cx
+            .now
+            .monotonic_us
+            .saturating_add(self.rebalance_timeout_us());
+        let ids: Vec<_> = self.members.keys().cloned().collect();
+        for id in ids {
+            let joined = self.place_of(&id);
+            let Some(member) = self.members.get_mut(&id) else {
+                continue;
+            };
+            member.is_new = false;
+            member.heard(cx.now.monotonic_us);
+            if let Some(waiter) = member.joining.take() {
+                let outcome = Ok(joined);
+                cx.out.push(Effect::Joined { waiter, outcome });
+            }
+        }
+    }
+
+    /// Makes sure that the leader is one who has joined.
+    fn elect(&mut self) -> bool {
+        let has_joined = |id: &Arc<str>| self.members.get(id).is_some_and(|m| m.joining.is_some());
+        if self.leader.as_ref().is_some_and(has_joined) {
+            return true;
+        }
+        let mut joined = self
+            .members
+            .values()
+            .filter(|member| member.joining.is_some());
+        let Some(first) = joined.next().map(|member| member.id.clone()) else {
+            return false;
+        };
+        self.leader = Some(first);
+        true
+    }
+
+    /// Protocols that all members know, in the leader's order.
+    fn common_protocols(&self) -> Vec<Arc<str>> {
+        let leader = self.leader.as_ref().and_then(|id| self.members.get(id));
+        let Some(leader) = leader.or_else(|| self.members.values().next()) else {
+            return Vec::new();
+        };
+        let known_to_all = |name: &Arc<str>| {
+            let knows = |member: &Member| member.protocols.iter().any(|(known, _)| known == name);
+            self.members.values().all(knows)
+        };
+        let names = leader.protocols.iter().map(|(name, _)| name.clone());
+        names.filter(known_to_all).collect()
+    }
+
+    /// The common protocol that most members like best.
+    pub fn choose_protocol(&self) -> Arc<str> {
+        let common = self.common_protocols();
+        let mut votes = vec![0_usize; common.len()];
+        for member in self.members.values() {
+            let choice = member.dearest(&common);
+            let choice = common.iter().position(|name| Some(name) == choice.as_ref());
+            if let Some(choice) = choice {
+                votes[choice] += 1;
+            }
+        }
+        let most = votes.iter().copied().max().unwrap_or(0);
+        let winner = votes.iter().position(|count| *count == most);
+        let winner = winner.and_then(|index| common.get(index));
+        winner.cloned().unwrap_or_default()
+    }
+
+    /// What a member is told about the present generation.
+    pub fn place_of(&self, id: &Arc<str>) -> Joined {
+        let protocol = self.protocol.clone().unwrap_or_default();
+        let leader = self.leader.clone().unwrap_or_default();
+        let members = if *id == leader {
+            let members = self.members.values();
+            let members = members.map(|member| JoinedMember {
+                member_id: member.id.clone(),
+                instance: member.instance.clone(),
+                subscription: member.subscription(&protocol),
+            });
+            members.collect()
+        } else {
+            Vec::new()
+        };
+        Joined {
+            generation: self.generation,
+            protocol_type: self.protocol_type.clone().unwrap_or_default(),
+            protocol,
+            leader,
+            member_id: id.clone(),
+            members,
+        }
+    }
+
+    // ---- leaving --------------------------------------------------------------------------------------------------
+
+    /// A member is gone; the others rebalance.
+    pub fn remove(&mut self, id: &str, cx: &mut Context<'_>) {
+        self.drop_member(id, cx);
+        // An empty group has nothing to agree on.
+        if self.state != GroupState::Empty {
+            self.rebalance_or_go_on(cx);
+        }
+    }
+
+    fn drop_member(&mut self, id: &str, cx: &mut Context<'_>) {
+        let Some(member) = self.members.remove(id) else {
+            return;
+        };
+        if let Some(waiter) = member.joining {
+            refuse_join(waiter, ErrorCode::UnknownMemberId, id, cx);
+        }
+        if let Some(waiter) = member.syncing {
+            let outcome = Err(ErrorCode::UnknownMemberId);
+            cx.out.push(Effect::Synced { waiter, outcome });
+        }
+        if let Some(instance) = &member.instance {
+            self.instances.remove(instance);
+        }
+        self.unsynced.remove(id);
+        if self.leader.as_deref() == Some(id) {
+            self.leader = self.members.keys().next().cloned();
+        }
+    }
+
+    /// Everybody who waits for an assignment is told that there is none.
+    pub fn refuse_syncs(&mut self, code: ErrorCode, cx: &mut Context<'_>) {
+        for member in self.members.values_mut() {
+            if let Some(waiter) = member.syncing.take() {
+                let outcome = Err(code);
+                cx.out.push(Effect::Synced { waiter, outcome });
+            }
+        }
+    }
+
+    // ---- time -----------------------------------------------------------------------------------------------------
+
+    /// Gives up whom nothing was heard of for too long.
+    pub fn on_time(&mut self, cx: &mut Context<'_>) {
+        let now_us = cx.now.monotonic_us;
+        let before = self.promised.len();
+        self.promised.retain(|_, until_us| *until_us > now_us);
+        if self.promised.len() < before {
+            self.try_complete(cx);
+        }
+        let silent = self.members.values().filter(|member| {
+            let may_be_silent = member.waits() && !member.is_new;
+            !may_be_silent && member.session_until_us <= now_us
+        });
+        let silent: Vec<_> = silent.map(|member| member.id.clone()).collect();
+        for id in silent {
+            self.remove(&id, cx);
+        }
+        if self.sync_until_us <= now_us {
+            self.sync_until_us = u64::MAX;
+            let idle: Vec<_> = std::mem::take(&mut self.unsynced).into_iter().collect();
+            for id in idle {
+                self.remove(&id, cx);
+            }
+        }
+        let due = self
+            .rebalance
+            .filter(|rebalance| rebalance.until_us <= now_us);
+        if let Some(rebalance) = due {
+            match rebalance.initial_left_us {
+                Some(left_us) if rebalance.grew && left_us > 0 => {
+                    let delay_us = ms_as_us(cx.settings.initial_rebalance_delay_ms).min(left_us);
+                    self.rebalance = Some(Rebalance {
+                        until_us: now_us.saturating_add(delay_us),
+                        initial_left_us: Some(left_us - delay_us),
+                        grew: false,
+                    });
+                }
+                _ => self.complete(cx),
+            }
+        }
+    }
+
+    /// When [`Group::on_time`] has something to do.
+    pub fn next_due_us(&self) -> u64 {
+        let members = self.members.values();
+        let members = members.filter(|member| !member.waits() || member.is_new);
+        let sessions = members.map(|member| member.session_until_us);
+        let rebalance = self.rebalance.map(|rebalance| rebalance.until_us);
+        let syncs = (!self.unsynced.is_empty()).then_some(self.sync_until_us);
+        let promised = self.promised.values().copied();
+        let others = promised.chain(rebalance).chain(syncs);
+        sessions.chain(others).min().unwrap_or(u64::MAX)
+    }
+
+    /// Moves every deadline: the coordinator stood still for so long, and could hear nobody.
+    pub fn forgive(&mut self, by_us: u64) {
+        let move_on = |deadline_us: &mut u64| *deadline_us = deadline_us.saturating_add(by_us);
+        for member in self.members.values_mut() {
+            move_on(&mut member.session_until_us);
+        }
+        self.promised.values_mut().for_each(move_on);
+        move_on(&mut self.sync_until_us);
+        if let Some(rebalance) = &mut self.rebalance {
+            move_on(&mut rebalance.until_us);
+        }
+    }
+
+    // ---- records --------------------------------------------------------------------------------------------------
+
+    /// The group as it is, with these assignments, or those that the members have.
+    pub fn metadata(&self, assignments: &BTreeMap<Arc<str>, Opaque>) -> GroupMetadata {
+        let protocol = self.protocol.clone().unwrap_or_default();
+        let members = self.members.values().map(|member| {
+            let assignment = assignments.get(&member.id).unwrap_or(&member.assignment);
+            GroupMember {
+                member_id: member.id.to_string(),
+                group_instance_id: member.instance.as_deref().map(str::to_owned),
+                client_id: member.client_id.clone(),
+                client_host: member.client_host.clone(),
+                rebalance_timeout_ms: member.rebalance_timeout_ms,
+                session_timeout_ms: member.session_timeout_ms,
+                subscription: member.subscription(&protocol).to_vec(),
+                assignment: assignment.to_vec(),
+            }
+        });
+        GroupMetadata {
+            protocol_type: self.protocol_type.as_deref().unwrap_or_default().to_owned(),
+            generation: self.generation,
+            protocol: self.protocol.as_deref().map(str::to_owned),
+            leader: self.leader.as_deref().map(str::to_owned),
+            state_since: self.state_since.0,
+            members: members.collect(),
+        }
+    }
+
+    /// Appends the group's record.
+    pub fn record(
+        &mut self,
+        assignments: &BTreeMap<Arc<str>, Opaque>,
+        cx: &mut Context<'_>,
+    ) -> StoreId {
+        let metadata = self.metadata(assignments);
+        self.recorded = Some(metadata.clone());
+        let record = Record::Group {
+            group: self.id.clone(),
+            value: Some(metadata),
+        };
+        cx.store(vec![record])
+    }
+}
+
+/// Answers a join with an error.
+pub fn refuse_join(waiter: Waiter, code: ErrorCode, member_id: &str, cx: &mut Context<'_>) {
+    let member_id = Arc::from(member_id);
+    let outcome = Err(JoinRefusal { code, member_id });
+    cx.out.push(Effect::Joined { waiter, outcome });
+}

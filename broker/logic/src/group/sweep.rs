@@ -1,0 +1,242 @@
+//! What is done to all groups in turn, some at a time: forgetting what has expired, and writing the topic anew.
+//!
+//! The topic is not compacted. When it has grown enough, each group's newest records are appended once more; then
+//! everything that lies before the first of these is old, and the log may begin there.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use tackboard_schema::{ErrorCode, TimestampMs};
+
+use super::interface::{Effect, GroupState, NamedPartition, Record, StoreId};
+use super::state::Group;
+use super::subscription::reads_topic;
+use super::{Coordinator, Purpose};
+use crate::shard::interface::Now;
+
+/// Groups that are looked at in one tick.
+const GROUPS_PER_TICK: usize = 100;
+
+/// The topic is not written anew before so many bytes have been appended to it.
+pub const REWRITE_BYTES_MIN: u64 = 16 << 20;
+
+/// Nor before it is so many times as long as when it was last written anew.
+pub const REWRITE_GROWTH: u64 = 4;
+
+/// Whether a topic partition of `bytes` is worth rewriting that was `rewritten_bytes` long after the last time.
+pub fn is_worth_rewriting(bytes: u64, rewritten_bytes: u64) -> bool {
+    bytes >= REWRITE_BYTES_MIN.max(rewritten_bytes.saturating_mul(REWRITE_GROWTH))
+}
+
+/// How far a pass over all groups has come.
+#[derive(Clone, Debug)]
+enum Pass {
+    Rests,
+    /// Groups after this one are to come.
+    After(Arc<str>),
+    Begins,
+}
+
+/// Both passes.
+#[derive(Debug)]
+pub(super) struct Sweep {
+    expiry: Pass,
+    /// When the next one begins, by the wall clock.
+    next_expiry: TimestampMs,
+    /// Topics that are gone, and the last append before that. The pass that is under way has not met all of them.
+    gone: BTreeMap<Arc<str>, StoreId>,
+    /// Those that the pass under way began with.
+    going: BTreeMap<Arc<str>, StoreId>,
+    rewrite: Pass,
+    /// Appends of the rewriting that have not ended.
+    rewrites_in_flight: usize,
+    /// One of them failed: what is old is still needed.
+    rewrite_failed: bool,
+    /// A rewriting is complete; the driver has not taken note yet.
+    is_rewritten: bool,
+}
+
+impl Sweep {
+    pub(super) fn new(now: TimestampMs, interval_ms: i64) -> Self {
+        Self {
+            expiry: Pass::Rests,
+            next_expiry: TimestampMs(now.0.saturating_add(interval_ms)),
+            gone: BTreeMap::new(),
+            going: BTreeMap::new(),
+            rewrite: Pass::Rests,
+            rewrites_in_flight: 0,
+            rewrite_failed: false,
+            is_rewritten: false,
+        }
+    }
+
+    pub(super) fn topic_deleted(&mut self, topic: Arc<str>, last: StoreId) {
+        self.gone.insert(topic, last);
+    }
+}
+
+impl Coordinator {
+    /// Begins to append everything that lives once more. The driver remembers where its topic ended; when
+    /// [`Coordinator::take_rewritten`] is true, the log may begin there.
+    pub fn begin_rewrite(&mut self) {
+        if matches!(self.sweep.rewrite, Pass::Rests) && self.sweep.rewrites_in_flight == 0 {
+            self.sweep.rewrite = Pass::Begins;
+            self.sweep.rewrite_failed = false;
+        }
+    }
+
+    /// Whether the rewriting has ended well since this was last asked.
+    pub fn take_rewritten(&mut self) -> bool {
+        std::mem::take(&mut self.sweep.is_rewritten)
+    }
+
+    pub(super) fn sweep(&mut self, now: Now, out: &mut Vec<Effect>) {
+        self.sweep_expired(now, out);
+        self.sweep_rewrite(now, out);
+    }
+
+    fn some_groups(&self, pass: &Pass) -> Option<Vec<Arc<str>>> {
+        let from = match pass {
+            Pass::Rests => return None,
+            Pass::Begins => Bound::Unbounded,
+            Pass::After(id) => Bound::Excluded(id.clone()),
+        };
+        let ids = self
+            .groups
+            .range((from, Bound::Unbounded))
+            .map(|(id, _)| id.clone());
+        Some(ids.take(GROUPS_PER_TICK).collect())
+    }
+
+    fn sweep_expired(&mut self, now: Now, out: &mut Vec<Effect>) {
+        let rests = matches!(self.sweep.expiry, Pass::Rests);
+        if rests && (now.wall >= self.sweep.next_expiry || !self.sweep.gone.is_empty()) {
+            let interval_ms = self.settings.offsets_retention_check_ms;
+            self.sweep.next_expiry = TimestampMs(now.wall.0.saturating_add(interval_ms));
+            self.sweep.expiry = Pass::Begins;
+            self.sweep.going = std::mem::take(&mut self.sweep.gone);
+        }
+        let Some(ids) = self.some_groups(&self.sweep.expiry) else {
+            return;
+        };
+        for id in &ids {
+            self.expire(now, id, out);
+        }
+        self.sweep.expiry = after(&ids);
+        if matches!(self.sweep.expiry, Pass::Rests) {
+            self.sweep.going.clear();
+        }
+    }
+
+    fn expire(&mut self, now: Now, id: &Arc<str>, out: &mut Vec<Effect>) {
+        let Some(group) = self.groups.get(id) else {
+            return;
+        };
+        if group.state == GroupState::Dead {
+            return;
+        }
+        let expired = expired(
+            group,
+            now.wall,
+            self.settings.offsets_retention_ms,
+            &self.sweep.going,
+        );
+        let is_over = group.state == GroupState::Empty
+            && group.promised.is_empty()
+            && group.underway.is_empty()
+            && expired.len() == group.offsets.len();
+        if is_over {
+            self.bury(now, id, None, out);
+        } else if !expired.is_empty() {
+            self.forget(now, id, &expired, None, out);
+        }
+    }
+
+    fn sweep_rewrite(&mut self, now: Now, out: &mut Vec<Effect>) {
+        let Some(ids) = self.some_groups(&self.sweep.rewrite) else {
+            return;
+        };
+        for id in &ids {
+            let store = self.with_group(now, id, out, |group, cx| {
+                let records = living(group);
+                (!records.is_empty()).then(|| cx.store(records))
+            });
+            if let Some(Some(store)) = store {
+                self.stores.insert(store, Purpose::Rewrite);
+                self.sweep.rewrites_in_flight += 1;
+            }
+        }
+        self.sweep.rewrite = after(&ids);
+        self.end_rewrite();
+    }
+
+    pub(super) fn rewritten(&mut self, result: Result<(), ErrorCode>) {
+        self.sweep.rewrites_in_flight -= 1;
+        self.sweep.rewrite_failed |= result.is_err();
+        self.end_rewrite();
+    }
+
+    fn end_rewrite(&mut self) {
+        let has_ended =
+            matches!(self.sweep.rewrite, Pass::Rests) && self.sweep.rewrites_in_flight == 0;
+        self.sweep.is_rewritten |= has_ended && !self.sweep.rewrite_failed;
+    }
+}
+
+fn after(ids: &[Arc<str>]) -> Pass {
+    match ids.last() {
+        Some(last) if ids.len() == GROUPS_PER_TICK => Pass::After(last.clone()),
+        _ => Pass::Rests,
+    }
+}
+
+/// A group's newest records. A commit that is on its way counts: its own record lies before this one, and when an append
+/// fails that had begun, what became of it is open anyway.
+fn living(group: &Group) -> Vec<Record> {
+    if group.state == GroupState::Dead {
+        return Vec::new();
+    }
+    let offsets = group
+        .newest_offsets()
+        .map(|(partition, value)| Record::Offset {
+            group: group.id.clone(),
+            partition: partition.clone(),
+            value: Some(value.clone()),
+        });
+    let itself = group.recorded.clone().map(|value| Record::Group {
+        group: group.id.clone(),
+        value: Some(value),
+    });
+    itself.into_iter().chain(offsets).collect()
+}
+
+/// Offsets of topics that are gone, and those that nobody has moved for too long and nobody reads: of a group without
+/// members once it has been empty for so long; of one that assigns partitions to itself, since their commit; of one
+/// that is at work, those of topics that no member reads.
+fn expired(
+    group: &Group,
+    now: TimestampMs,
+    retention_ms: i64,
+    gone: &BTreeMap<Arc<str>, StoreId>,
+) -> Vec<NamedPartition> {
+    let old = |since: TimestampMs| now.0.saturating_sub(since.0) >= retention_ms;
+    let is_idle = match (group.state, &group.protocol_type) {
+        (GroupState::Empty, Some(_)) => old(group.state_since),
+        (GroupState::Empty, None) => true,
+        (GroupState::Stable, _) => group.is_of_consumers(),
+        _ => false,
+    };
+    let settled = group
+        .offsets
+        .iter()
+        .filter(|(partition, _)| !group.underway.contains_key(partition));
+    let expired = settled.filter(|(partition, held)| {
+        let has_gone = gone
+            .get(&partition.topic)
+            .is_some_and(|last| held.store <= *last);
+        let is_read = || group.state == GroupState::Stable && reads_topic(group, &partition.topic);
+        has_gone || (is_idle && old(held.value.committed_at) && !is_read())
+    });
+    expired.map(|(partition, _)| partition.clone()).collect()
+}
