@@ -399,7 +399,7 @@ fn old_segments_go_by_time_after_the_ledger_knows() {
     };
     let (mut world, log) = settled(&config, 50);
     world.now.wall = TimestampMs(world.now.wall.0 + 61_000);
-    world.advance(2_000_000);
+    world.wait_seconds(2);
     let description = world.shard.describe(log).unwrap();
     assert!(description.log_start_offset.0 > 0);
     let is_delete = |effect: &Effect| matches!(effect, Effect::DeleteSegment { .. });
@@ -409,7 +409,7 @@ fn old_segments_go_by_time_after_the_ledger_knows() {
     );
     world.complete_all();
     for _ in 0..3 {
-        world.advance(2_000_000);
+        world.wait_seconds(2);
         world.complete_all();
     }
     let description = world.shard.describe(log).unwrap();
@@ -437,7 +437,7 @@ fn old_segments_go_by_size() {
         ..small_segments()
     };
     let (mut world, log) = settled(&config, 100);
-    world.advance(2_000_000);
+    world.wait_seconds(2);
     world.complete_all();
     let description = world.shard.describe(log).unwrap();
     assert!(description.size_bytes < 100_000 + (64 << 10));
@@ -486,9 +486,9 @@ fn a_stuck_write_is_a_failed_one() {
     world.complete_all();
     world.append(log, batch(&[b"a"], None, 0));
     world.step(Input::TurnEnd);
-    world.advance(29_000_000);
+    world.wait_seconds(29);
     assert!(world.fenced.is_empty());
-    world.advance(2_000_000);
+    world.wait_seconds(2);
     assert_eq!(world.fenced, [log]);
     world.complete_all();
     assert_eq!(world.shard.describe(log).unwrap().high_watermark, Offset(0));
@@ -509,9 +509,9 @@ fn a_stuck_creation_or_seal_is_a_failed_one() {
             world.complete(index, Ok(()));
         }
         assert!(!world.pending.is_empty(), "{stuck}");
-        world.advance(29_000_000);
+        world.wait_seconds(29);
         assert!(world.fenced.is_empty(), "{stuck}");
-        world.advance(2_000_000);
+        world.wait_seconds(2);
         assert_eq!(world.fenced, [log], "{stuck}");
         assert_eq!(world.aborted, None, "{stuck}");
     }
@@ -530,9 +530,9 @@ fn a_stuck_ledger_stops_the_process() {
     }
     world.advance(200_000);
     assert!(world.pending.iter().any(hangs));
-    world.advance(29_000_000);
+    world.wait_seconds(29);
     assert_eq!(world.aborted, None);
-    world.advance(2_000_000);
+    world.wait_seconds(2);
     assert!(world.aborted.is_some());
 }
 

@@ -149,6 +149,14 @@ impl World {
         self.carry_out();
     }
 
+    /// Time passes, and the core is told so every second.
+    pub fn wait_seconds(&mut self, seconds: u64) {
+        for _ in 0..seconds {
+            self.advance(1_000_000);
+        }
+    }
+
+    /// Time passes unseen; then the core is told.
     pub fn advance(&mut self, us: u64) {
         self.now.monotonic_us += us;
         self.now.wall.0 += (us / 1000) as i64;
