@@ -7,7 +7,7 @@ use std::io::{self, BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -19,6 +19,12 @@ const ROUND: Duration = Duration::from_millis(1500);
 
 /// Longest time that a broker takes to start.
 const START_MAX: Duration = Duration::from_secs(20);
+
+/// Only one load at a time: these tests share few cores, and look for a free port from the same one on.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn rounds() -> u32 {
     std::env::var("TACKBOARD_KILL_ROUNDS").map_or(3, |text| {
@@ -154,8 +160,38 @@ fn kill_rounds(durability: &str) {
 
 #[test]
 fn nothing_acknowledged_is_lost_or_duplicated_under_any_durability() {
-    // One after the other: both load the same few cores.
+    let _alone = alone();
     kill_rounds("fsync");
     kill_rounds("interval");
     kill_rounds("written");
+}
+
+#[test]
+fn an_interrupted_verification_takes_nothing_for_lost_that_it_did_not_wait_for() {
+    let _alone = alone();
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let port = free_port();
+    let _broker = Broker::start(&folder.path().join("data"), port, "fsync");
+    let verify = Command::new(LOADGEN)
+        .args(["verify", "--json", "--out", "none"])
+        .args(["--broker", &format!("127.0.0.1:{port}")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::thread::sleep(ROUND);
+    // SAFETY: sends a signal to our own child, which has not been waited for.
+    unsafe { libc::kill(verify.id() as i32, libc::SIGINT) };
+    let output = verify.wait_with_output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{errors}");
+    let object: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"));
+    // What it read while it sent is all there is to judge by, and nothing at all if even that took too long.
+    let verified = &object["verified"];
+    assert!(
+        verified.is_null() || verified["holds"] == true,
+        "{verified:#}"
+    );
+    assert_eq!(object["interrupted"], true);
 }

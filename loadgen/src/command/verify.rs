@@ -15,7 +15,7 @@ use crate::drive::broker::Broker;
 use crate::drive::order::{StageControl, StageOrder};
 use crate::drive::outcome::ConsumerOutcome;
 use crate::drive::spec::StageSpec;
-use crate::drive::stage::{Bench, StageRun, verdict};
+use crate::drive::stage::{Bench, StageRun, cut_short, verdict};
 use crate::report::json::Part;
 use crate::report::progress::Progress;
 use crate::report::results::{Flow, StageResult};
@@ -36,18 +36,18 @@ pub fn run(plan: Plan, session: &Session) -> Result<Ending> {
     }
     rig.screen.stage(None, &stage);
     let closed = rig.close(vec![stage], &[Part::Main], plan.out.as_deref(), None)?;
-    let verdict = closed.result.verdict.unwrap_or_default();
-    if verdict.acknowledged == 0 {
+    let verdict = closed.result.verdict;
+    if (verdict.as_ref()).is_some_and(|verdict| verdict.acknowledged == 0) {
         eprintln!("error  no event was acknowledged, so nothing is shown");
     }
-    Ok(if verdict.holds() && verdict.acknowledged > 0 {
+    Ok(if verdict.is_some_and(|verdict| verdict.holds()) {
         Ending::Good
     } else {
         Ending::Bad
     })
 }
 
-/// Sends and reads along, then reads everything again.
+/// Sends and reads along, then reads everything again, unless it was interrupted: then the first reading has to do.
 fn write_and_read_twice(plan: &Plan, bench: &Bench<'_>) -> Result<StageResult> {
     let mut progress = Progress::new();
     let spec = StageSpec {
@@ -56,38 +56,61 @@ fn write_and_read_twice(plan: &Plan, bench: &Bench<'_>) -> Result<StageResult> {
         input: None,
         bytes_max: None,
     };
+    let mut run = bench.run_and_keep(&spec, &mut progress)?;
+    if bench.interrupt.raised() {
+        let note = "it was interrupted, so nothing was read a second time";
+        run.result.notes.push(note.into());
+    } else {
+        read_again(&mut run, spec, bench, &mut progress)?;
+    }
     let StageRun {
         result: mut stage,
-        collected: first,
-        order,
         topic,
         mut topics,
-    } = bench.run_and_keep(&spec, &mut progress)?;
+        ..
+    } = run;
+    let is_faulty = (stage.verdict.as_ref()).is_some_and(|verdict| !verdict.holds());
+    // A topic with faults stays: somebody will want to look at it.
+    if is_faulty || plan.keep {
+        stage.notes.push(format!("topic {} was kept", topic.name));
+    } else {
+        topics.remove(&topic)?;
+    }
+    Ok(stage)
+}
 
-    let mut again = spec.clone();
-    again.title = "reading again".into();
-    let ends = topics
-        .ends(&topic)
+/// Reads everything that `run` left in its topic, and has the verdict say what came of that.
+fn read_again(
+    run: &mut StageRun<'_>,
+    spec: StageSpec,
+    bench: &Bench<'_>,
+    progress: &mut Progress,
+) -> Result<()> {
+    let (order, first, stage) = (&run.order, &run.collected, &mut run.result);
+    let again = StageSpec {
+        title: "reading again".into(),
+        ..spec
+    };
+    let ends = (run.topics.ends(&run.topic))
         .context("everything was sent, but reading again can't begin")?;
-    let reading = Arc::new(reread(&order, ends));
-    let second = bench.carry_out(&reading, &again, &topic, &mut topics, &mut progress)?;
-
-    let mut verdict = verdict(&order, &first.producers, &second.consumers);
-    compare(&order, &first.consumers, &second.consumers, &mut verdict);
-    let holds = verdict.holds();
+    let reading = Arc::new(reread(order, ends));
+    let second = bench.carry_out(&reading, &again, &run.topic, &mut run.topics, progress)?;
+    stage.reconnects += second.reconnects();
+    if bench.reading_was_interrupted(&reading) {
+        stage.verdict = None;
+        stage.cut_short = Some("interrupted before everything was read again".into());
+        return Ok(());
+    }
+    let gave_up = cut_short(&again, &reading, &second);
+    stage.cut_short = stage.cut_short.take().or(gave_up);
+    let mut verdict = verdict(order, &first.producers, &second.consumers);
+    compare(order, &first.consumers, &second.consumers, &mut verdict);
     stage.read = Some(Flow {
         events: verdict.read_back,
         ..stage.read.unwrap_or_default()
     });
     stage.verdict = Some(verdict);
-    stage.reconnects += second.reconnects();
-    // A topic with faults stays: somebody will want to look at it.
-    if holds && !plan.keep {
-        topics.remove(&topic)?;
-    } else {
-        stage.notes.push(format!("topic {} was kept", topic.name));
-    }
-    Ok(stage)
+    Ok(())
 }
 
 /// The same stage without sending: everything from its beginning to where the partitions end now.

@@ -129,7 +129,7 @@ impl<'a> Bench<'a> {
         result.stolen_share = ticks_before
             .zip(CpuTicks::read())
             .and_then(|(before, after)| after.stolen_share_since(before));
-        if self.interrupt.raised() && order.control.stop_reading.load(Ordering::Relaxed) {
+        if self.reading_was_interrupted(&order) {
             // What was not read because nobody waited for it is not lost.
             result.verdict = None;
             result.cut_short = Some("interrupted before everything was read back".into());
@@ -141,6 +141,11 @@ impl<'a> Bench<'a> {
             topic,
             topics,
         })
+    }
+
+    /// Whether the readers of a stage that is over were stopped before they had read everything.
+    pub fn reading_was_interrupted(&self, order: &StageOrder) -> bool {
+        self.interrupt.raised() && order.control.stop_reading.load(Ordering::Relaxed)
     }
 
     /// Has the load cores do their work and waits for them.
@@ -177,6 +182,7 @@ impl<'a> Bench<'a> {
                 progress,
             );
             if watch.needs_ends() {
+                topics.moved(watch.moved_at);
                 // Everything is acknowledged or given up: what is there now is all there will be.
                 match topics.ends(topic) {
                     Ok(ends) => {
@@ -194,6 +200,7 @@ impl<'a> Bench<'a> {
             }
         }
         watch.finish(&mut collected.timeline);
+        topics.moved(watch.moved_at);
         progress.clear();
         Ok(collected)
     }
@@ -219,6 +226,9 @@ struct Watch<'a> {
     mark: (u64, u64, u64),
     last: Interval,
     interrupted_at: Option<Instant>,
+    /// Acknowledged and read events together, and when they last became more.
+    moved: u64,
+    moved_at: Instant,
     ends_asked: bool,
 }
 
@@ -233,6 +243,8 @@ impl<'a> Watch<'a> {
             mark: (order.start_ns, 0, 0),
             last: Interval::default(),
             interrupted_at: None,
+            moved: 0,
+            moved_at: Instant::now(),
             ends_asked: false,
         }
     }
@@ -274,6 +286,11 @@ impl<'a> Watch<'a> {
         }
         if !self.order.sends && monotonic_ns() >= self.order.stop_ns {
             control.stop_reading.store(true, Ordering::Relaxed);
+        }
+        let moved =
+            self.sum(|counters| &counters.acknowledged) + self.sum(|counters| &counters.read);
+        if moved > self.moved {
+            (self.moved, self.moved_at) = (moved, Instant::now());
         }
         if self.asked_at.elapsed() >= SNAPSHOT_EVERY {
             self.asked_at = Instant::now();
@@ -471,7 +488,8 @@ fn schedule(order: &StageOrder, collected: &Collected) -> ScheduleReport {
     }
 }
 
-fn cut_short(spec: &StageSpec, order: &StageOrder, collected: &Collected) -> Option<String> {
+/// Why a stage ended before it was meant to.
+pub fn cut_short(spec: &StageSpec, order: &StageOrder, collected: &Collected) -> Option<String> {
     let (count, by_disk) = spec.count();
     let sent = collected
         .producers

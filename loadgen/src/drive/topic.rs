@@ -25,7 +25,8 @@ pub struct Topics<'a> {
     give_up: Duration,
     interrupt: &'a Interrupt,
     admin: Option<Admin>,
-    was_reached: bool,
+    /// When the broker was last seen to do something, if ever.
+    moved_at: Option<Instant>,
 }
 
 impl<'a> Topics<'a> {
@@ -36,8 +37,13 @@ impl<'a> Topics<'a> {
             give_up,
             interrupt,
             admin: None,
-            was_reached: false,
+            moved_at: None,
         }
+    }
+
+    /// The broker did something at this time, as others saw: patience counts from there.
+    pub fn moved(&mut self, at: Instant) {
+        self.moved_at = self.moved_at.max(Some(at));
     }
 
     /// Makes a topic with a fresh name, or with this name unless it exists.
@@ -137,17 +143,12 @@ impl<'a> Topics<'a> {
         exists: bool,
         mut ask: impl FnMut(&mut Admin) -> tackboard_client::Result<T>,
     ) -> Result<T> {
-        let begun = Instant::now();
-        let give_up = if self.was_reached {
-            self.give_up
-        } else {
-            self.give_up.min(FIRST_CONTACT_MAX)
-        };
+        let give_up_at = self.give_up_at(Instant::now());
         loop {
             let answer = self.admin().and_then(&mut ask);
             let error = match answer {
                 Ok(answer) => {
-                    self.was_reached = true;
+                    self.moved(Instant::now());
                     return Ok(answer);
                 }
                 Err(error) => error,
@@ -155,7 +156,8 @@ impl<'a> Topics<'a> {
             let is_refusal = error
                 .code()
                 .is_some_and(|code| !code.retriable() && !exists);
-            if is_refusal || matches!(error, Error::Setting { .. }) || begun.elapsed() >= give_up {
+            if is_refusal || matches!(error, Error::Setting { .. }) || Instant::now() >= give_up_at
+            {
                 return Err(error.into());
             }
             if self.interrupt.raised() {
@@ -163,6 +165,15 @@ impl<'a> Topics<'a> {
             }
             self.admin = None;
             std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// When a call that begins now is no longer repeated. Who has waited in vain for as long as may be, be it somebody
+    /// else, doesn't begin anew.
+    fn give_up_at(&self, now: Instant) -> Instant {
+        match self.moved_at {
+            Some(moved_at) => moved_at + self.give_up,
+            None => now + self.give_up.min(FIRST_CONTACT_MAX),
         }
     }
 
@@ -189,4 +200,24 @@ fn fresh_name() -> Result<String> {
             .map(|byte| format!("{byte:02x}"))
             .collect::<String>()
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patience_counts_from_the_last_time_that_anything_moved() {
+        let interrupt = Interrupt::default();
+        let patience = Duration::from_secs(60);
+        let mut topics = Topics::new(Vec::new(), patience, &interrupt);
+        let start = Instant::now();
+        assert_eq!(topics.give_up_at(start), start + FIRST_CONTACT_MAX);
+        topics.moved(start);
+        let later = start + patience * 2;
+        assert_eq!(topics.give_up_at(later), start + patience, "is over");
+        topics.moved(later);
+        topics.moved(start);
+        assert_eq!(topics.give_up_at(later), later + patience);
+    }
 }
