@@ -235,6 +235,14 @@ const LAYERS: &[Layer] = &[
         place: "loadgen/src",
         never: &["tackboard_logic", "tackboard_sim", "tokio", "openraft"],
     },
+    Layer {
+        place: "perf/report/src",
+        never: RUNTIMES,
+    },
+    Layer {
+        place: "perf/report/src",
+        never: OURS,
+    },
     // Servers are measured as processes, ours as any other.
     Layer {
         place: "perf/src",

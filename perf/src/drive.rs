@@ -14,11 +14,14 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
+use tackboard_report::plot::Moment;
 
 use crate::{
     figure::{Latencies, Percentiles},
-    machine::{family, family_cpu_time, resident_bytes_max, sleep_precisely},
-    workload::{Pace, Workload},
+    machine::{
+        confine, disk_read_bytes, family, family_cpu_time, resident_bytes_max, sleep_precisely,
+    },
+    workload::{Pace, Workload, record_batch},
 };
 
 /// How long a driver waits for an answer before it gives the server up.
@@ -31,6 +34,9 @@ const ANSWER_BYTES_MAX: usize = 4 << 20;
 const FILL_WINDOW: usize = 8;
 /// How long before it is due a request is waited for by looking at the clock instead of sleeping.
 const SPIN_BEFORE_DUE: Duration = Duration::from_micros(5);
+
+/// Into how many parts of the same length a round is cut to show its course.
+const MOMENTS: u32 = 20;
 
 /// How long a workload runs.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +87,8 @@ pub trait Reading: Send {
 pub struct RoundResult {
     /// Acknowledged events; in reading, those that were read.
     pub events_per_second: f64,
+    /// The bytes of their record batches.
+    pub bytes_per_second: f64,
     /// CPU seconds of the server for a million of them.
     pub cpu_seconds_per_million: f64,
     /// From the send, or in open loop from when the request was due, to the answer.
@@ -89,6 +97,13 @@ pub struct RoundResult {
     pub resident_bytes_max: u64,
     /// In open loop, the share of requests that left later than 1 ms after they were due.
     pub late_share: f64,
+    /// In reading, the bytes that the server had the disk read, for each byte that it sent.
+    pub disk_read_share: f64,
+    /// Rate and tail in each part of the round.
+    pub moments: Vec<Moment>,
+    /// All latencies, for the picture.
+    #[serde(skip)]
+    pub latencies: Latencies,
 }
 
 /// What one connection brought.
@@ -97,13 +112,62 @@ struct LaneResult {
     answered: u64,
     late: u64,
     latencies: Latencies,
+    course: Course,
     seconds: f64,
+}
+
+/// The parts of a round, on one connection or on all.
+struct Course {
+    since: Instant,
+    each: Duration,
+    /// What was answered in each part, and how fast.
+    parts: Vec<(u64, Latencies)>,
+}
+
+impl Course {
+    fn new(started: Instant, length: RoundLength) -> Self {
+        Course {
+            since: started + length.warm_up,
+            each: length.measured / MOMENTS,
+            parts: (0..MOMENTS).map(|_| (0, Latencies::coarse())).collect(),
+        }
+    }
+
+    /// Notes that so much was answered at `now`, by requests that took `latency` each.
+    fn record(&mut self, now: Instant, answered: u64, latency: Duration, requests: u64) {
+        let part =
+            now.saturating_duration_since(self.since).as_nanos() / self.each.as_nanos().max(1);
+        let part = usize::try_from(part).ok();
+        if let Some((count, latencies)) = part.and_then(|part| self.parts.get_mut(part)) {
+            *count += answered;
+            latencies.record_n(latency, requests);
+        }
+    }
+
+    fn add(&mut self, other: &Course) {
+        for ((count, latencies), (more, others)) in self.parts.iter_mut().zip(&other.parts) {
+            *count += more;
+            latencies.add(others);
+        }
+    }
+
+    /// `events` a request, or a read event.
+    fn moments(&self, events: f64) -> Vec<Moment> {
+        let each = self.each.as_secs_f64();
+        let parts = self.parts.iter().enumerate();
+        let moments = parts.map(|(part, (count, latencies))| Moment {
+            seconds: each * (part + 1) as f64,
+            events_per_second: *count as f64 * events / each,
+            p99_ms: latencies.percentiles().p99_us / 1000.0,
+        });
+        moments.collect()
+    }
 }
 
 /// A request that leaves later than this counts as late.
 const LATE: Duration = Duration::from_millis(1);
 
-/// Runs the workload over these lanes, against the server process `pid`.
+/// Runs the workload over these lanes, against the server process `pid`, with drivers that keep to `cpus`.
 ///
 /// # Errors
 /// When a server refuses, answers nonsense or stops answering.
@@ -112,10 +176,11 @@ pub fn drive(
     workload: &Workload,
     length: RoundLength,
     pid: u32,
+    cpus: Option<&[usize]>,
 ) -> Result<RoundResult> {
     let count = lanes.len();
     let lanes = match workload.pace {
-        Pace::Read { log_bytes } => fill(lanes, log_bytes)?,
+        Pace::Read { log_bytes, .. } => fill(lanes, log_bytes)?,
         _ => lanes,
     };
     let started = Instant::now();
@@ -128,23 +193,29 @@ pub fn drive(
             lane.stream.set_write_timeout(Some(ANSWER_WAIT_MAX))?;
             let schedule = Schedule::of(workload, index, count, started);
             let pace = workload.pace;
-            Ok(thread::spawn(move || match pace {
-                Pace::InFlight(window) => closed_loop(lane, window, started, length),
-                Pace::Read { .. } => read_back(lane, started, length),
-                Pace::EventsPerSecond(_) => open_loop(lane, schedule, started, length),
+            let cpus = cpus.map(<[usize]>::to_vec);
+            Ok(thread::spawn(move || {
+                cpus.as_deref().map_or(Ok(()), confine)?;
+                match pace {
+                    Pace::InFlight(window) => closed_loop(lane, window, started, length),
+                    Pace::Read { .. } => read_back(lane, started, length),
+                    Pace::EventsPerSecond(_) => open_loop(lane, schedule, started, length),
+                }
             }))
         })
         .collect::<Result<_>>()?;
     thread::sleep(length.warm_up.saturating_sub(started.elapsed()));
     let family = family(pid);
     let cpu_before = family_cpu_time(&family).context("the server has ended")?;
+    let read_before: u64 = family.iter().filter_map(|pid| disk_read_bytes(*pid)).sum();
     thread::sleep((length.warm_up + length.measured).saturating_sub(started.elapsed()));
     let cpu = family_cpu_time(&family).context("a process of the server has ended")? - cpu_before;
+    let read_after: u64 = family.iter().filter_map(|pid| disk_read_bytes(*pid)).sum();
     let resident_bytes_max = family
         .iter()
         .filter_map(|pid| resident_bytes_max(*pid))
         .sum();
-    let mut latencies = Latencies::new();
+    let (mut latencies, mut course) = (Latencies::new(), Course::new(started, length));
     let (mut rate, mut answered, mut late) = (0.0, 0, 0);
     for thread in threads {
         let result = thread.join().expect("a driver does not panic")?;
@@ -156,17 +227,31 @@ pub fn drive(
         answered += result.answered;
         late += result.late;
         latencies.add(&result.latencies);
+        course.add(&result.course);
     }
-    let events = match workload.pace {
-        Pace::Read { .. } => rate,
-        _ => rate * workload.events_a_batch as f64,
+    let events_counted = match workload.pace {
+        Pace::Read { .. } => 1.0,
+        _ => workload.events_a_batch as f64,
     };
+    let events = rate * events_counted;
+    let event_bytes = record_batch(workload).len() as f64 / workload.events_a_batch as f64;
+    let bytes_per_second = events * event_bytes;
     Ok(RoundResult {
         events_per_second: events,
+        bytes_per_second,
         cpu_seconds_per_million: cpu.as_secs_f64() / (events * length.measured.as_secs_f64()) * 1e6,
         latency: latencies.percentiles(),
         resident_bytes_max,
         late_share: late as f64 / answered as f64,
+        disk_read_share: match workload.pace {
+            Pace::Read { .. } => {
+                let sent = bytes_per_second * length.measured.as_secs_f64();
+                read_after.saturating_sub(read_before) as f64 / sent
+            }
+            _ => 0.0,
+        },
+        moments: course.moments(events_counted),
+        latencies,
     })
 }
 
@@ -186,7 +271,7 @@ fn closed_loop(
     let window_of_requests = request.repeat(window);
     let mut answers = Answers::new(replies);
     let mut sent_at = std::collections::VecDeque::with_capacity(window);
-    let (mut result, mut counting_since) = (LaneResult::new(), None);
+    let (mut result, mut counting_since) = (LaneResult::new(started, length), None);
     let end = started + length.warm_up + length.measured;
     let mut room = window;
     loop {
@@ -214,6 +299,7 @@ fn closed_loop(
                 .context("an answer that nobody asked for")?;
             if counts {
                 result.latencies.record(now - sent);
+                result.course.record(now, 1, now - sent, 1);
             }
         }
     }
@@ -266,7 +352,7 @@ fn read_back(lane: Lane, started: Instant, length: RoundLength) -> Result<LaneRe
     } = lane;
     let mut reading = reading.context("reading this server back is not spoken here")?;
     let mut buffer = vec![0; ANSWER_BYTES_MAX];
-    let mut result = LaneResult::new();
+    let mut result = LaneResult::new(started, length);
     let (begin, end) = (
         started + length.warm_up,
         started + length.warm_up + length.measured,
@@ -279,8 +365,10 @@ fn read_back(lane: Lane, started: Instant, length: RoundLength) -> Result<LaneRe
         stream.write_all(reading.request())?;
         let events = whole_answer(&mut stream, reading.as_mut(), &mut buffer)?;
         if asked_at >= begin {
+            let (now, latency) = (Instant::now(), asked_at.elapsed());
             result.answered += events;
-            result.latencies.record(asked_at.elapsed());
+            result.latencies.record(latency);
+            result.course.record(now, events, latency, 1);
         }
     }
     result.seconds = length.measured.as_secs_f64();
@@ -354,7 +442,7 @@ fn open_loop(
     let mut receiving = stream.try_clone()?;
     let receiver = thread::spawn(move || {
         let mut answers = Answers::new(replies);
-        let (mut result, mut request) = (LaneResult::new(), 0u64);
+        let (mut result, mut request) = (LaneResult::new(started, length), 0u64);
         let counted = started + length.warm_up..end;
         while schedule.due(request) < end {
             let count = answers.next(&mut receiving)?;
@@ -364,7 +452,9 @@ fn open_loop(
                 request += 1;
                 if counted.contains(&due) {
                     result.answered += 1;
-                    result.latencies.record(now.saturating_duration_since(due));
+                    let latency = now.saturating_duration_since(due);
+                    result.latencies.record(latency);
+                    result.course.record(now, 1, latency, 1);
                 }
             }
         }
@@ -406,11 +496,12 @@ fn wait_until(due: Instant) {
 }
 
 impl LaneResult {
-    fn new() -> Self {
+    fn new(started: Instant, length: RoundLength) -> Self {
         LaneResult {
             answered: 0,
             late: 0,
             latencies: Latencies::new(),
+            course: Course::new(started, length),
             seconds: 0.0,
         }
     }

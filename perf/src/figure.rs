@@ -2,6 +2,7 @@
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
+use tackboard_report::plot::Curve;
 
 /// Longest latency that a histogram tells apart: an hour, in nanoseconds.
 const LATENCY_MAX_NANOS: u64 = 3_600_000_000_000;
@@ -46,13 +47,29 @@ impl Figure {
     }
 }
 
+/// Steps of a curve for each halving of what is left.
+const TICKS_PER_HALF: u32 = 5;
+/// Digits that a histogram keeps of a latency, and one of many small ones.
+const DIGITS: u8 = 3;
+const FEW_DIGITS: u8 = 2;
+
 /// Latencies of one round, in nanoseconds.
+#[derive(Clone, Debug)]
 pub struct Latencies(Histogram<u64>);
 
 impl Latencies {
     /// None yet.
     pub fn new() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LATENCY_MAX_NANOS, 3);
+        Self::with_digits(DIGITS)
+    }
+
+    /// None yet, in a histogram of a few tens of kilobytes that tells them apart to a hundredth.
+    pub fn coarse() -> Self {
+        Self::with_digits(FEW_DIGITS)
+    }
+
+    fn with_digits(digits: u8) -> Self {
+        let histogram = Histogram::new_with_bounds(1, LATENCY_MAX_NANOS, digits);
         Latencies(histogram.expect("bounds and digits are in range"))
     }
 
@@ -70,6 +87,24 @@ impl Latencies {
     /// Takes in another round's.
     pub fn add(&mut self, other: &Latencies) {
         self.0.add(&other.0).expect("both have the same bounds");
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u64 {
+        self.0.len()
+    }
+
+    /// Their distribution, as pictures show it.
+    pub fn curve(&self, name: String) -> Curve {
+        let steps = self.0.iter_quantiles(TICKS_PER_HALF).map(|step| {
+            let millis = step.value_iterated_to() as f64 / 1e6;
+            (step.quantile_iterated_to(), millis)
+        });
+        Curve {
+            name,
+            count: self.count(),
+            steps: steps.collect(),
+        }
     }
 
     /// What is kept of them.

@@ -129,6 +129,15 @@ pub fn resident_bytes_max(pid: u32) -> Option<u64> {
     Some(kib * 1024)
 }
 
+/// Bytes that a process has had the disk read so far, by direct reads too.
+pub fn disk_read_bytes(pid: u32) -> Option<u64> {
+    let counters = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
+    let text = counters
+        .lines()
+        .find_map(|line| line.strip_prefix("read_bytes:"))?;
+    text.trim().parse().ok()
+}
+
 /// Pins the calling thread to `cpu`.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 //! beside reference servers and other brokers under one workload, round by round.
 //!
 //! Owns: the servers that are compared ([`subject`]), how they are driven ([`drive`]), what a machine gives without any
-//! of them ([`limits`]), medians and spread ([`figure`]).
+//! of them ([`limits`]), medians and spread ([`figure`]), what was to be reached and whether it was ([`rows`], [`table`]).
 //!
 //! Not here: verification and the workloads of users, which are the load generator's. What is compared here is driven by
 //! requests that are encoded once, so that the driver costs next to nothing beside what it measures.
@@ -14,8 +14,11 @@ mod drive;
 mod figure;
 mod limits;
 mod machine;
+mod results;
+mod rows;
 mod run;
 mod subject;
+mod table;
 mod tune;
 mod workload;
 
@@ -37,6 +40,8 @@ enum Command {
     Run(run::RunArguments),
     /// Shows what the host could do for a broker, and does it only when asked.
     Tune(tune::TuneArguments),
+    /// Writes the table of a folder of results anew: what was to be reached, and what was.
+    Table(table::TableArguments),
     /// Serves as a reference: reads frames, does the least that is asked, answers. Used by `run`.
     #[command(hide = true)]
     Reference(subject::reference::ReferenceArguments),
@@ -47,6 +52,7 @@ fn main() -> std::process::ExitCode {
         Command::Limits(arguments) => limits::run(&arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
+        Command::Table(arguments) => table::run(&arguments),
         Command::Reference(arguments) => subject::reference::serve(&arguments),
     };
     match outcome {

@@ -9,14 +9,21 @@ use std::{
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
+use tackboard_report::{
+    checkout,
+    plot::{self, Course, Moment},
+};
+use tackboard_runtime::allowed_cpus;
 
 use crate::{
     data_folder::DataFolder,
     drive::{RoundLength, RoundResult, drive},
-    figure::Figure,
+    figure::{Figure, Latencies},
+    limits::beside::{self, RoundLimits},
     machine::Machine,
+    results::{Results, ResultsArguments},
     subject::{self, Setup, Subject},
     workload::{Pace, Workload, events_that_fit},
 };
@@ -51,9 +58,11 @@ pub struct RunArguments {
     /// The folder with Kafka's archives (`perf/peers` fetches them).
     #[arg(long, value_name = "DIR")]
     kafka: Option<PathBuf>,
-    /// Where to leave the figures as JSON.
-    #[arg(long, value_name = "FILE")]
-    out: Option<PathBuf>,
+    /// What the names of the kept files begin with; `peers` with --peers and `run` without, unless named.
+    #[arg(long, value_name = "LABEL")]
+    label: Option<String>,
+    #[command(flatten)]
+    results: ResultsArguments,
 }
 
 /// Not counted, at the start of each run of a server.
@@ -63,6 +72,11 @@ const WARM_UP: Duration = Duration::from_secs(1);
 const HOT_LOG_BYTES: u64 = 8 << 20;
 /// Bytes of each log that is read cold: together several times what that tail cache keeps.
 const COLD_LOG_BYTES: u64 = 512 << 20;
+/// How far each of these is read, so that no tail cache ever has it.
+const COLD_READ_BYTES: u64 = 256 << 20;
+
+/// How long a limit is measured in each round at most: 0.1 % of a second's writes and round trips are still several.
+const LIMIT_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// Share of requests that a driver may send late before the table says so.
 const LATE_SHARE_MAX: f64 = 0.01;
@@ -71,6 +85,7 @@ const LATE_SHARE_MAX: f64 = 0.01;
 #[derive(Serialize)]
 struct Row {
     subject: Subject,
+    name: String,
     events_per_second: Figure,
     /// Against the first server, round by round.
     ratio: Figure,
@@ -87,15 +102,20 @@ struct Row {
 #[derive(Serialize)]
 struct Table {
     workload: Workload,
+    /// What the machine gave, round by round.
+    limits: Vec<RoundLimits>,
     rows: Vec<Row>,
 }
 
+/// What is kept of one workload.
 #[derive(Serialize)]
-struct Report {
-    machine: Machine,
-    server_cpus: Option<Vec<usize>>,
+struct Report<'a> {
+    machine: &'a Machine,
+    commit: Option<&'a str>,
+    server_cpus: Option<&'a [usize]>,
     seconds: u16,
-    tables: Vec<Table>,
+    #[serde(flatten)]
+    table: &'a Table,
 }
 
 /// The workloads, by the names of the performance page.
@@ -114,21 +134,30 @@ pub fn workloads() -> Vec<Workload> {
         connections,
         pace: Pace::EventsPerSecond(rate),
     };
-    let read = |name, event_bytes, batch_bytes, log_bytes| Workload {
+    let read = |name, event_bytes, batch_bytes, log_bytes, read_bytes| Workload {
         name,
         event_bytes,
         events_a_batch: events_that_fit(event_bytes, batch_bytes),
         connections: 8,
-        pace: Pace::Read { log_bytes },
+        pace: Pace::Read {
+            log_bytes,
+            read_bytes,
+        },
     };
     vec![
         closed("small", 100, 16 << 10, 8, 5),
         closed("large", 1024, 128 << 10, 8, 8),
         closed("small-one", 100, 16 << 10, 1, 5),
         closed("large-16k", 1024, 16 << 10, 8, 5),
-        read("read-small", 100, 16 << 10, HOT_LOG_BYTES),
-        read("read-large", 1024, 128 << 10, HOT_LOG_BYTES),
-        read("read-cold", 1024, 128 << 10, COLD_LOG_BYTES),
+        read("read-small", 100, 16 << 10, HOT_LOG_BYTES, HOT_LOG_BYTES),
+        read("read-large", 1024, 128 << 10, HOT_LOG_BYTES, HOT_LOG_BYTES),
+        read(
+            "read-cold",
+            1024,
+            128 << 10,
+            COLD_LOG_BYTES,
+            COLD_READ_BYTES,
+        ),
         open("open-20k", 100, 1, 20_000),
         open("open-100k", 100, 1, 100_000),
     ]
@@ -144,29 +173,92 @@ pub fn run(arguments: &RunArguments) -> Result<()> {
         tackboard: broker_binary(arguments.tackboard.as_deref())?,
         kafka: arguments.kafka.clone(),
         server_cpus: arguments.server_cpus.clone(),
+        driver_cpus: arguments.server_cpus.as_deref().map(all_but).transpose()?,
     };
     let subjects = subjects(arguments)?;
     let folder = DataFolder::create(&arguments.data)?;
-    let mut report = Report {
-        machine: Machine::read(folder.path()),
-        server_cpus: arguments.server_cpus.clone(),
-        seconds: arguments.seconds,
-        tables: Vec::new(),
-    };
+    let machine = Machine::read(folder.path());
+    let commit = checkout::root().and_then(|root| checkout::commit(&root));
+    let results = Results::new(&arguments.results);
     for workload in wanted {
         let taking = taking(&workload, &subjects);
         if taking.is_empty() {
             continue;
         }
+        let name = format!("{}-{}", label(arguments), workload.name);
         let table = compare(workload, &taking, arguments, &setup, folder.path())?;
         print(&table);
-        report.tables.push(table);
-        if let Some(out) = &arguments.out {
-            fs::write(out, serde_json::to_string_pretty(&report)?)
-                .with_context(|| format!("--out {} can't be written", out.display()))?;
-        }
+        let report = Report {
+            machine: &machine,
+            commit: commit.as_deref(),
+            server_cpus: arguments.server_cpus.as_deref(),
+            seconds: arguments.seconds,
+            table: &table,
+        };
+        results.text(&format!("{name}-latency.svg"), &latency_picture(&table))?;
+        results.text(&format!("{name}-timeline.svg"), &timeline(&table))?;
+        results.figures(&name, &report)?;
+    }
+    if let Some(folder) = results.shown() {
+        eprintln!("kept in {folder}");
     }
     Ok(())
+}
+
+fn label(arguments: &RunArguments) -> &str {
+    let of_servers = match arguments.peers {
+        true => "peers",
+        false => "run",
+    };
+    arguments.label.as_deref().unwrap_or(of_servers)
+}
+
+/// The CPUs that the servers leave to the driver.
+fn all_but(servers: &[usize]) -> Result<Vec<usize>> {
+    let rest: Vec<usize> = allowed_cpus()
+        .into_iter()
+        .filter(|cpu| !servers.contains(cpu))
+        .collect();
+    ensure!(
+        !rest.is_empty(),
+        "--server-cpus leaves no CPU to the driver"
+    );
+    Ok(rest)
+}
+
+/// A curve for each server, over all rounds.
+fn latency_picture(table: &Table) -> String {
+    let curves = table.rows.iter().map(|row| {
+        let mut all = Latencies::new();
+        for round in &row.rounds {
+            all.add(&round.latencies);
+        }
+        all.curve(row.name.clone())
+    });
+    plot::by_percentile(&curves.collect::<Vec<_>>())
+}
+
+/// The rounds of each server one after the other, as if nothing had been between them.
+fn timeline(table: &Table) -> String {
+    let mut ends = Vec::new();
+    let courses = table.rows.iter().map(|row| {
+        let (mut moments, mut begin) = (Vec::new(), 0.0);
+        ends.clear();
+        for round in &row.rounds {
+            moments.extend(round.moments.iter().map(|moment| Moment {
+                seconds: begin + moment.seconds,
+                ..*moment
+            }));
+            begin = moments.last().map_or(begin, |moment| moment.seconds);
+            ends.push(begin);
+        }
+        Course {
+            name: row.name.clone(),
+            moments,
+        }
+    });
+    let courses: Vec<Course> = courses.collect();
+    plot::over_time(&courses, &ends)
 }
 
 fn wanted(names: &[String]) -> Result<Vec<Workload>> {
@@ -244,14 +336,18 @@ fn compare(
         measured: Duration::from_secs(arguments.seconds.into()),
     };
     let mut rounds: Vec<Vec<RoundResult>> = subjects.iter().map(|_| Vec::new()).collect();
+    let mut limits = Vec::new();
     for round in 0..usize::from(arguments.rounds) {
+        let for_limits = length.measured.min(LIMIT_TIME_MAX);
+        let mut of_round = beside::measure(&workload, folder, for_limits)?;
         for turn in 0..subjects.len() {
             let index = (round + turn) % subjects.len();
             let subject = subjects[index];
             eprintln!("{} round {}: {}", workload.name, round + 1, subject.name());
-            let result = one_run(subject, &workload, length, setup, folder);
+            let result = one_run(subject, &workload, length, setup, folder, &mut of_round);
             rounds[index].push(result.with_context(|| subject.name())?);
         }
+        limits.push(of_round);
     }
     let base: Vec<f64> = rounds[0]
         .iter()
@@ -261,6 +357,7 @@ fn compare(
     let rows = rows.map(|(subject, rounds)| row(*subject, rounds, &base));
     Ok(Table {
         workload,
+        limits,
         rows: rows
             .collect::<Option<_>>()
             .context("there is at least one round")?,
@@ -273,12 +370,26 @@ fn one_run(
     length: RoundLength,
     setup: &Setup,
     folder: &Path,
+    limits: &mut RoundLimits,
 ) -> Result<RoundResult> {
     let data = folder.join("run");
     fs::create_dir_all(&data)?;
     let server = subject.start(setup, &data)?;
-    let result = drive(server.lanes(workload)?, workload, length, server.pid())?;
+    let result = drive(
+        server.lanes(workload)?,
+        workload,
+        length,
+        server.pid(),
+        setup.driver_cpus.as_deref(),
+    )?;
     server.stop()?;
+    if let (Pace::Read { read_bytes, .. }, Subject::Tackboard(_)) = (workload.pace, subject)
+        && read_bytes == COLD_READ_BYTES
+    {
+        let rate = beside::read_back(&data, read_bytes, length.measured.min(LIMIT_TIME_MAX) * 2)?;
+        let fastest = limits.direct_read_bytes_per_second.get_or_insert(rate);
+        *fastest = fastest.max(rate);
+    }
     // What one server left in the page cache and the device's queue is not the next one's burden.
     fs::remove_dir_all(&data)?;
     sync_all();
@@ -295,6 +406,7 @@ fn row(subject: Subject, rounds: Vec<RoundResult>, base: &[f64]) -> Option<Row> 
     let ratios = rounds.iter().zip(base);
     Some(Row {
         subject,
+        name: subject.name(),
         events_per_second: of(|result| result.events_per_second)?,
         ratio: Figure::of(ratios.map(|(result, base)| result.events_per_second / base))?,
         cpu_seconds_per_million: of(|result| result.cpu_seconds_per_million)?,

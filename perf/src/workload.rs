@@ -39,6 +39,8 @@ pub enum Pace {
     Read {
         /// Bytes of each log, batch headers included.
         log_bytes: u64,
+        /// How far each is read, from its start.
+        read_bytes: u64,
     },
 }
 
@@ -48,9 +50,15 @@ impl fmt::Display for Pace {
         match self {
             Pace::InFlight(window) => write!(f, "{window} in flight on each"),
             Pace::EventsPerSecond(rate) => write!(f, "{rate} events/s by schedule"),
-            Pace::Read { log_bytes } => {
-                write!(f, "reading logs of {} MiB each", log_bytes >> 20)
-            }
+            Pace::Read {
+                log_bytes,
+                read_bytes,
+            } => write!(
+                f,
+                "reading the first {} MiB of logs of {} MiB each",
+                read_bytes >> 20,
+                log_bytes >> 20
+            ),
         }
     }
 }

@@ -29,6 +29,7 @@ fn start(arguments: &[&str], data: &Path) -> Child {
         .args(arguments)
         .arg("--data")
         .arg(data)
+        .args(["--out", "none"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()

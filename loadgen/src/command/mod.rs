@@ -9,13 +9,14 @@ pub mod verify;
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use tackboard_report::checkout;
 
 use crate::cli::fault::SettingFaults;
 use crate::drive::broker::Broker;
 use crate::drive::core::LoadCores;
 use crate::drive::stage::Bench;
+use crate::machine::host;
 use crate::machine::interrupt::{EXIT_INTERRUPTED, Interrupt};
-use crate::machine::{checkout, host};
 use crate::measure::process::memory_bytes_max;
 use crate::report::json::{Part, object};
 use crate::report::results::{RunResult, Setting, StageResult};

@@ -1,6 +1,5 @@
 //! The machine that a run happens on: its description, a temporary folder on a real disk, and signals.
 
-pub mod checkout;
 pub mod file_system;
 pub mod host;
 pub mod interrupt;

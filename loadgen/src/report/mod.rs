@@ -3,11 +3,11 @@
 pub mod bars;
 pub mod json;
 pub mod number;
+pub mod pictures;
 pub mod progress;
 pub mod results;
 pub mod save;
 pub mod screen;
-pub mod svg;
 
 #[cfg(test)]
 pub mod report_test;

@@ -8,11 +8,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use tackboard_report::checkout;
 
 use super::json::{Part, object};
+use super::pictures;
 use super::results::RunResult;
-use super::svg;
-use crate::machine::checkout;
 use crate::measure::hgrm;
 
 /// Most results that begin in one second.
@@ -54,8 +54,8 @@ pub fn save(parent: &Path, result: &RunResult, parts: &[Part]) -> Result<String>
             }
         }
     }
-    write("latency.svg", svg::latency(&result.stages))?;
-    write("timeline.svg", svg::timeline(&result.stages))?;
+    write("latency.svg", pictures::latency(&result.stages))?;
+    write("timeline.svg", pictures::timeline(&result.stages))?;
     Ok(format!(
         "{}/  run.json  {histograms} × .hgrm  latency.svg  timeline.svg",
         shown(&folder).display()

@@ -37,6 +37,9 @@ pub struct Mailbox {
     pub count: u64,
     /// Of a round trip.
     pub latency: Percentiles,
+    /// Every one, for the picture.
+    #[serde(skip)]
+    pub all: Latencies,
 }
 
 /// Measures with both cores otherwise idle.
@@ -71,6 +74,7 @@ pub fn mailbox(cpus: (usize, usize), lasting: Duration) -> io::Result<Mailbox> {
         Mailbox {
             count,
             latency: latencies.percentiles(),
+            all: latencies,
         }
     })?;
     let measured = client.join()?;

@@ -95,6 +95,9 @@ pub struct SyncLimit {
     pub count: u64,
     /// Of a round, from its first write to its last proof.
     pub latency: Percentiles,
+    /// Every one, for the picture.
+    #[serde(skip)]
+    pub all: Latencies,
 }
 
 /// What one round of single operations brought.
@@ -117,6 +120,19 @@ pub struct Single {
     pub rounds: usize,
     /// How long a round lasts.
     pub each: Duration,
+}
+
+/// How files are read side by side.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadFiles {
+    /// Of each file, from its start.
+    pub bytes: u64,
+    /// Bytes of a read.
+    pub block_bytes: usize,
+    /// Reads in flight in each file.
+    pub depth: usize,
+    /// How long.
+    pub lasting: Duration,
 }
 
 /// Measures one row from the CPU.
@@ -247,7 +263,47 @@ pub fn sync_rounds(
             files,
             count,
             latency: latencies.percentiles(),
+            all: latencies,
         })
+    })?
+}
+
+/// Bytes per second of direct reads from the CPU over the first `bytes` of each of these files, all at the same time, over
+/// and over.
+///
+/// # Errors
+/// What the kernel said.
+pub fn read_files(cpu: usize, files: Vec<PathBuf>, read: ReadFiles) -> io::Result<f64> {
+    executor::run(cpu, move |_core| async move {
+        let done = Rc::new(Cell::new(0u64));
+        let started = Instant::now();
+        let mut tasks = Vec::new();
+        for path in &files {
+            let file = OpenOptions::new().read(true).dma_open(path).await?;
+            let blocks = read.bytes.min(file.file_size().await?) / read.block_bytes as u64;
+            let (file, next) = (Rc::new(file), Rc::new(Cell::new(0u64)));
+            for _ in 0..read.depth {
+                let (file, next, done) = (file.clone(), next.clone(), done.clone());
+                tasks.push(glommio::spawn_local(async move {
+                    while blocks > 0 && started.elapsed() < read.lasting {
+                        let block = next.get();
+                        next.set((block + 1) % blocks);
+                        let at = block * read.block_bytes as u64;
+                        self::read(&file, read.block_bytes, at).await?;
+                        done.set(done.get() + read.block_bytes as u64);
+                    }
+                    // The last of the tasks to end closes it.
+                    match Rc::try_unwrap(file) {
+                        Ok(file) => file.close().await.map_err(io::Error::from),
+                        Err(_) => Ok(()),
+                    }
+                }));
+            }
+        }
+        for task in tasks {
+            task.await?;
+        }
+        Ok(done.get() as f64 / started.elapsed().as_secs_f64())
     })?
 }
 

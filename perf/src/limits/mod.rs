@@ -3,6 +3,7 @@
 //! A broker's figure means little without them: the round of a durable write bounds its latency, the loopback stream
 //! its consumers, the reference servers of [`crate::subject`] its rate.
 
+pub mod beside;
 mod cpu;
 mod disk;
 mod executor;
@@ -12,12 +13,14 @@ use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context, Result};
 use serde::Serialize;
+use tackboard_report::plot::{self, Curve};
 use tackboard_runtime::allowed_cpus;
 
 use crate::{
     data_folder::DataFolder,
     figure::{Figure, Percentiles},
     machine::Machine,
+    results::{Results, ResultsArguments},
 };
 use cpu::Mailbox;
 use disk::{DiskLimit, Operation, Single, SyncLimit, SyncPlan};
@@ -45,6 +48,8 @@ pub struct LimitsArguments {
     /// Print one JSON object instead of tables.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    results: ResultsArguments,
 }
 
 /// All limits.
@@ -71,7 +76,9 @@ pub fn run(arguments: &LimitsArguments) -> Result<()> {
     } else {
         print(&limits);
     }
-    Ok(())
+    let results = Results::new(&arguments.results);
+    results.text("limits-latency.svg", &latency_picture(&limits))?;
+    results.figures("limits", &limits)
 }
 
 fn measure(arguments: &LimitsArguments, folder: &std::path::Path) -> Result<Limits> {
@@ -123,6 +130,24 @@ fn measure(arguments: &LimitsArguments, folder: &std::path::Path) -> Result<Limi
         crc32c_bytes_per_second: Figure::of(checksums).context(at_least_one)?,
         mailbox: cpu::mailbox(cpus, together)?,
     })
+}
+
+/// A curve for each round trip and each round of syncs.
+fn latency_picture(limits: &Limits) -> String {
+    let ping_pong = limits.ping_pong.iter();
+    let ping_pong = ping_pong.map(|row| row.all.curve(format!("round trip, {}", row.ends)));
+    let mailbox = limits.mailbox.all.curve("core / core".to_owned());
+    let rounds = limits.sync_rounds.iter();
+    let rounds = rounds.map(|row| {
+        let name = format!(
+            "a block to each of {} files, {}",
+            row.files,
+            row.plan.name()
+        );
+        row.all.curve(name)
+    });
+    let curves: Vec<Curve> = ping_pong.chain([mailbox]).chain(rounds).collect();
+    plot::by_percentile(&curves)
 }
 
 /// Both ends of what is measured between two CPUs, of those that are allowed; where that is one they share it.

@@ -30,6 +30,9 @@ pub struct PingPong {
     pub count: u64,
     /// Of a round trip.
     pub latency: Percentiles,
+    /// Every one, for the picture.
+    #[serde(skip)]
+    pub all: Latencies,
 }
 
 /// A blocking thread at both ends, each on its own CPU.
@@ -109,18 +112,37 @@ fn shown(ends: &'static str, (count, latencies): (u64, Latencies)) -> PingPong {
         ends,
         count,
         latency: latencies.percentiles(),
+        all: latencies,
     }
 }
 
-/// Bytes per second of one stream between two blocking threads.
+/// Bytes per second of so many streams at the same time, each between two blocking threads that run on any CPU.
+///
+/// # Errors
+/// What the kernel said.
+pub fn streams(count: usize, lasting: Duration) -> io::Result<f64> {
+    let threads: Vec<_> = (0..count)
+        .map(|_| thread::spawn(move || one_stream(None, lasting)))
+        .collect();
+    let rates = threads
+        .into_iter()
+        .map(|thread| thread.join().expect("a stream does not panic"));
+    rates.sum()
+}
+
+/// Bytes per second of one stream between two blocking threads, each on its own CPU.
 ///
 /// # Errors
 /// What the kernel said.
 pub fn stream(cpus: (usize, usize), lasting: Duration) -> io::Result<f64> {
+    one_stream(Some(cpus), lasting)
+}
+
+fn one_stream(cpus: Option<(usize, usize)>, lasting: Duration) -> io::Result<f64> {
     let listener = TcpListener::bind(("127.0.0.1", 0))?;
     let address = listener.local_addr()?;
     let receiver = thread::spawn(move || {
-        pin(cpus.0)?;
+        cpus.map_or(Ok(()), |cpus| pin(cpus.0))?;
         let (mut stream, _) = listener.accept()?;
         let mut buffer = vec![0; CHUNK];
         let (mut bytes, started) = (0u64, Instant::now());
@@ -131,13 +153,13 @@ pub fn stream(cpus: (usize, usize), lasting: Duration) -> io::Result<f64> {
             }
         }
     });
-    pin_and_send(address, cpus.1, lasting)?;
+    send(address, cpus.map(|cpus| cpus.1), lasting)?;
     receiver.join().expect("the receiver does not panic")
 }
 
-fn pin_and_send(address: SocketAddr, cpu: usize, lasting: Duration) -> io::Result<()> {
+fn send(address: SocketAddr, cpu: Option<usize>, lasting: Duration) -> io::Result<()> {
     let sender = thread::spawn(move || {
-        pin(cpu)?;
+        cpu.map_or(Ok(()), pin)?;
         let mut stream = TcpStream::connect(address)?;
         let chunk = vec![7; CHUNK];
         let started = Instant::now();

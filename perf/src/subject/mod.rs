@@ -11,6 +11,8 @@ mod redis;
 pub mod reference;
 mod tackboard;
 
+pub use tackboard::MEMORY_TOTAL_BYTES;
+
 use std::{path::Path, path::PathBuf};
 
 use anyhow::Result;
@@ -60,6 +62,8 @@ pub struct Setup {
     pub kafka: Option<PathBuf>,
     /// CPUs of the servers; `None` leaves all to them.
     pub server_cpus: Option<Vec<usize>>,
+    /// CPUs of the drivers; `None` leaves all to them.
+    pub driver_cpus: Option<Vec<usize>>,
 }
 
 /// A server that runs, in a folder that goes with it.
@@ -71,7 +75,7 @@ pub struct Running {
 
 /// The servers that need nothing but this project, the one that ratios refer to first.
 pub const OURS: [Subject; 5] = [
-    Subject::Reference(Duty::Write),
+    BUFFERED_WRITE,
     Subject::Reference(Duty::Crc),
     Subject::Reference(Duty::Null),
     Subject::Tackboard(Durability::Written),
@@ -83,12 +87,36 @@ pub const PEERS: [Subject; 6] = [
     Subject::Kafka(Flush::Never),
     Subject::Kafka(Flush::EveryBatch),
     Subject::Redis(AppendFsync::EverySecond),
-    Subject::Redis(AppendFsync::Always),
+    REDIS_ALWAYS,
     Subject::Nats,
     Subject::RabbitMq,
 ];
 
+/// What our broker's `written` is held against.
+pub const BUFFERED_WRITE: Subject = Subject::Reference(Duty::Write);
+/// What our broker's `fsync` is held against.
+pub const REDIS_ALWAYS: Subject = Subject::Redis(AppendFsync::Always);
+
 impl Subject {
+    /// The durability of ours at which an answer means the same as this other broker's.
+    pub fn comparable(self) -> Option<Durability> {
+        match self {
+            Subject::Kafka(Flush::EveryBatch) | Subject::Redis(AppendFsync::Always) => {
+                Some(Durability::Fsync)
+            }
+            Subject::Kafka(Flush::Never)
+            | Subject::Redis(AppendFsync::EverySecond)
+            | Subject::Nats
+            | Subject::RabbitMq => Some(Durability::Written),
+            Subject::Reference(_) | Subject::Tackboard(_) => None,
+        }
+    }
+
+    /// Whether it is Apache Kafka, however it is run.
+    pub fn is_kafka(self) -> bool {
+        matches!(self, Subject::Kafka(_))
+    }
+
     /// What tables call it.
     pub fn name(self) -> String {
         match self {

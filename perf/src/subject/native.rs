@@ -15,7 +15,7 @@ use tackboard_schema::{
 
 use crate::{
     drive::{Lane, Reading, Replies},
-    workload::{Workload, record_batch},
+    workload::{Pace, Workload, record_batch},
 };
 
 /// Longest frame that a driver sends or takes.
@@ -78,23 +78,31 @@ pub fn lane(address: SocketAddr, partition: PartitionIndex, workload: &Workload)
         stream,
         request: produce_frame(partition, workload),
         replies: Box::new(ProduceReplies),
-        reading: Some(Box::new(Fetches::new(partition))),
+        reading: Some(Box::new(Fetches::new(partition, workload.pace))),
     })
 }
 
-/// Fetches from the start of a log to its end, and again.
+/// Fetches from the start of a log as far as the workload wants, and again.
 struct Fetches {
     partition: PartitionIndex,
     next: Offset,
+    /// Bytes that were taken since the start, and how many are wanted.
+    taken: u64,
+    wanted: u64,
     heads: HeadBuilder,
     request: Vec<u8>,
 }
 
 impl Fetches {
-    fn new(partition: PartitionIndex) -> Self {
+    fn new(partition: PartitionIndex, pace: Pace) -> Self {
         Fetches {
             partition,
             next: Offset(0),
+            taken: 0,
+            wanted: match pace {
+                Pace::Read { read_bytes, .. } => read_bytes,
+                Pace::InFlight(_) | Pace::EventsPerSecond(_) => u64::MAX,
+            },
             heads: HeadBuilder::new(),
             request: Vec::new(),
         }
@@ -136,11 +144,13 @@ impl Reading for Fetches {
             events += u64::try_from(header.record_count)?;
             end = header.next_offset();
         }
-        // At the end of what was written, from the start again.
-        self.next = match end.0 >= result.high_watermark() {
-            true => Offset(0),
-            false => end,
-        };
+        self.taken += u64::from(result.byte_length());
+        // At the end of what was written, or of what is to be read, from the start again.
+        (self.next, self.taken) =
+            match end.0 >= result.high_watermark() || self.taken >= self.wanted {
+                true => (Offset(0), 0),
+                false => (end, self.taken),
+            };
         Ok(Some((length, events)))
     }
 }
@@ -188,7 +198,6 @@ fn expect_success(codes: impl IntoIterator<Item = i16>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::Pace;
     use tackboard_schema::TimestampMs;
 
     fn workload() -> Workload {

@@ -11,7 +11,7 @@ use crate::{drive::Lane, workload::Workload};
 
 /// The same on every machine: a tail cache of some 700 MiB, so that what is read hot and what cold does not hang on the
 /// host's memory.
-const MEMORY_TOTAL: &str = "memory.total=2 GiB";
+pub const MEMORY_TOTAL_BYTES: u64 = 2 << 30;
 
 /// Starts it with its defaults but for its memory, on ports that the system picks.
 ///
@@ -25,10 +25,11 @@ pub fn start(setup: &Setup, folder: &Path) -> Result<(ServerProcess, SocketAddr)
         "native.core_bind=127.0.0.1:0",
         "http.bind=off",
         "logging.level=warn",
-        MEMORY_TOTAL,
     ] {
         command.args(["--set", setting]);
     }
+    let memory = format!("memory.total={MEMORY_TOTAL_BYTES}");
+    command.args(["--set", &memory]);
     if let Some(cpus) = &setup.server_cpus {
         let cores: Vec<String> = cpus.iter().map(usize::to_string).collect();
         command

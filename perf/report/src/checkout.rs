@@ -1,4 +1,4 @@
-//! Whether this runs inside a checkout of the project, and of which commit.
+//! Whether this runs inside a checkout of the project, of which commit, and where that keeps results.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

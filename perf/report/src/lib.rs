@@ -1,0 +1,7 @@
+//! What the load generator and the comparisons share when they leave figures behind: the pictures, and where a checkout
+//! keeps its results.
+//!
+//! Not here: what was measured, and any text about it, which each program has its own.
+
+pub mod checkout;
+pub mod plot;

@@ -1,0 +1,493 @@
+//! What was to be reached, row by row: where each figure is, what it is held against, and which measurement of `perf/all`
+//! brings it.
+
+use tackboard_schema::Durability::{Fsync, Written};
+
+use crate::{
+    subject::{self, Subject},
+    table::{Kept, Line, Series},
+};
+
+/// One thing that is to be reached.
+pub struct Row {
+    /// What.
+    pub what: &'static str,
+    /// The measurement of `perf/all` that it needs.
+    pub measurement: &'static str,
+    /// Its lines.
+    pub lines: fn(&Kept) -> Vec<Line>,
+}
+
+/// All of them.
+pub const ROWS: &[Row] = &[
+    Row {
+        what: "Produce, 8 connections",
+        measurement: "produce",
+        lines: produce,
+    },
+    Row {
+        what: "The broker's CPU for a million events",
+        measurement: "produce",
+        lines: produce_cpu,
+    },
+    Row {
+        what: "One core for the broker, one for the load",
+        measurement: "one-core",
+        lines: one_core,
+    },
+    Row {
+        what: "Open loop, 20,000 events a second in batches of 10",
+        measurement: "open-loop",
+        lines: open_loop,
+    },
+    Row {
+        what: "Open loop, 100,000 events a second, `fsync`, 1 and 1,000 partitions",
+        measurement: "partitions",
+        lines: partitions,
+    },
+    Row {
+        what: "The same over 100 partitions, on a disk whose sync takes 2 and 10 ms",
+        measurement: "slow-sync",
+        lines: slow_sync,
+    },
+    Row {
+        what: "Consume hot data, 8 logs",
+        measurement: "read-hot",
+        lines: read_hot,
+    },
+    Row {
+        what: "Consume cold data, 8 logs",
+        measurement: "read-cold",
+        lines: read_cold,
+    },
+    Row {
+        what: "Produce while a consumer reads 10 GB from the disk",
+        measurement: "cold-reader",
+        lines: cold_reader,
+    },
+    Row {
+        what: "64 producers with small keyed batches against 1, at the same rate",
+        measurement: "producers",
+        lines: producers,
+    },
+    Row {
+        what: "Events for a second of the broker's CPU, 100 bytes in batches of 16 KiB, against other brokers",
+        measurement: "peers-small",
+        lines: peers_small,
+    },
+    Row {
+        what: "The same, 1 KiB in batches of 128 KiB",
+        measurement: "peers-large",
+        lines: peers_large,
+    },
+    Row {
+        what: "p99 and p99.9 at 20,000 events a second, against other brokers",
+        measurement: "peers-open-loop",
+        lines: peers_open_loop,
+    },
+    Row {
+        what: "Start with 1,000 partitions and 10 GB after kill -9",
+        measurement: "start-full",
+        lines: start_full,
+    },
+    Row {
+        what: "An empty broker, and an idle one",
+        measurement: "start-empty",
+        lines: start_empty,
+    },
+    Row {
+        what: "Memory beside the budget",
+        measurement: "memory",
+        lines: memory,
+    },
+];
+
+const WRITTEN: Subject = Subject::Tackboard(Written);
+const FSYNC: Subject = Subject::Tackboard(Fsync);
+
+/// Bytes of the value of an event of `large`.
+const LARGE: f64 = 1024.0;
+const MB: f64 = 1e6;
+/// What our broker is given in `perf/run`.
+const BUDGET_BYTES: f64 = subject::MEMORY_TOTAL_BYTES as f64;
+/// Iggy under `fsync`, on the same cells and another machine of the same kind: million events a second, small and large.
+const IGGY_FSYNC: [f64; 2] = [0.329, 0.223];
+
+fn scaled(series: Series, factor: f64) -> Series {
+    series.into_iter().map(|value| value * factor).collect()
+}
+
+fn million_events(kept: &Kept, file: &str, subject: Subject) -> Series {
+    scaled(kept.rounds(file, subject, "/events_per_second"), 1e-6)
+}
+
+fn milliseconds(kept: &Kept, file: &str, subject: Subject, percentile: &str) -> Series {
+    scaled(
+        kept.rounds(file, subject, &format!("/latency/{percentile}_us")),
+        1e-3,
+    )
+}
+
+fn produce(kept: &Kept) -> Vec<Line> {
+    let reference = subject::BUFFERED_WRITE;
+    let against = |workload: &str, subject, what: &str| {
+        let file = format!("run-{workload}");
+        let line = Line::new(what, million_events(kept, &file, subject), "M ev/s");
+        line.beside(reference.name(), million_events(kept, &file, reference))
+    };
+    let redis = |workload: &str, what: &str| {
+        let file = format!("peers-{workload}");
+        let line = Line::new(what, million_events(kept, &file, FSYNC), "M ev/s");
+        line.beside(
+            subject::REDIS_ALWAYS.name(),
+            million_events(kept, &file, subject::REDIS_ALWAYS),
+        )
+        .ratio_at_least(6.0)
+    };
+    let large = scaled(million_events(kept, "run-large", FSYNC), LARGE / 1e3);
+    let iggy = |workload: &str, what: &str, iggy: f64| {
+        let line = Line::new(
+            what,
+            million_events(kept, &format!("run-{workload}"), FSYNC),
+            "M ev/s",
+        );
+        line.at_least(4.0 * iggy)
+    };
+    vec![
+        against("small", WRITTEN, "`small`, `written`").ratio_at_least(0.8),
+        against("large", WRITTEN, "`large`, `written`").ratio_at_least(1.5),
+        against("small", FSYNC, "`small`, `fsync`").at_least(5.0),
+        Line::new("`large`, `fsync`", large, "GB/s").at_least(1.5),
+        redis(
+            "small",
+            "`small`, `fsync`, beside Redis (`perf/all peers-small`)",
+        ),
+        redis(
+            "large",
+            "`large`, `fsync`, beside Redis (`perf/all peers-large`)",
+        ),
+        iggy(
+            "small",
+            "`small`, `fsync`, 4 times what Iggy reached before",
+            IGGY_FSYNC[0],
+        ),
+        iggy(
+            "large",
+            "`large`, `fsync`, 4 times what Iggy reached before",
+            IGGY_FSYNC[1],
+        ),
+    ]
+}
+
+fn produce_cpu(kept: &Kept) -> Vec<Line> {
+    let cpu = |workload: &str, subject: Subject| {
+        let series = kept.rounds(
+            &format!("run-{workload}"),
+            subject,
+            "/cpu_seconds_per_million",
+        );
+        Line::new(format!("`{workload}`, {}", subject.name()), series, "s")
+    };
+    vec![
+        cpu("small", WRITTEN).at_most(0.15),
+        cpu("small", FSYNC).at_most(0.15),
+        cpu("large", WRITTEN).at_most(0.7),
+        cpu("large", FSYNC).at_most(0.7),
+    ]
+}
+
+fn one_core(kept: &Kept) -> Vec<Line> {
+    let rate = |workload: &str, subject: Subject| {
+        let series = million_events(kept, &format!("one-core-{workload}"), subject);
+        Line::new(
+            format!("`{workload}`, {}", subject.name()),
+            series,
+            "M ev/s",
+        )
+    };
+    vec![
+        rate("small", WRITTEN).at_least(5.0),
+        rate("small", FSYNC),
+        rate("large", WRITTEN).at_least(0.8),
+        rate("large", FSYNC),
+    ]
+}
+
+/// The sums of the rounds of two series.
+fn sum(left: Series, right: &Series) -> Series {
+    match left.len() == right.len() {
+        true => left.iter().zip(right).map(|(a, b)| a + b).collect(),
+        false => Series::new(),
+    }
+}
+
+fn open_loop(kept: &Kept) -> Vec<Line> {
+    const FILE: &str = "run-open-20k";
+    /// What our broker may take beyond the bare sum at p50.
+    const BEYOND_MS: f64 = 0.03;
+    let limit = |what: &str, percentile: &str| {
+        scaled(kept.limits(FILE, &format!("/{what}/{percentile}_us")), 1e-3)
+    };
+    let mut lines = Vec::new();
+    for (subject, write, name) in [
+        (WRITTEN, "write", "ping-pong + write"),
+        (FSYNC, "write_dsync", "ping-pong + write O_DSYNC"),
+    ] {
+        let bare = |percentile| sum(limit("ping_pong", percentile), &limit(write, percentile));
+        let line = |percentile, what: String| {
+            Line::new(what, milliseconds(kept, FILE, subject, percentile), "ms")
+        };
+        let beyond = milliseconds(kept, FILE, subject, "p50");
+        let negative = scaled(bare("p50"), -1.0);
+        lines.extend([
+            line("p50", format!("{}, p50", subject.name())).beside(name, bare("p50")),
+            Line::new("what it takes beyond that", sum(beyond, &negative), "ms").at_most(BEYOND_MS),
+            line("p99", format!("{}, p99", subject.name()))
+                .beside(name, bare("p99"))
+                .ratio_at_most(2.0),
+            line("p999", format!("{}, p99.9", subject.name()))
+                .beside(name, bare("p999"))
+                .ratio_at_most(2.0),
+            late(kept, FILE, subject),
+        ]);
+    }
+    lines
+}
+
+/// The driver itself is to keep to its schedule.
+fn late(kept: &Kept, file: &str, subject: Subject) -> Line {
+    let share = scaled(kept.rounds(file, subject, "/late_share"), 100.0);
+    Line::new("sent late by the driver itself", share, "%").never_above(1.0)
+}
+
+fn schedule_kept(kept: &Kept, case: &str, figure: &str) -> Line {
+    Line::new("schedule kept (1: yes)", kept.case(case, figure), "").never_below(1.0)
+}
+
+fn partitions(kept: &Kept) -> Vec<Line> {
+    const CASE: &str = "partitions";
+    let case = |figure| kept.case(CASE, figure);
+    vec![
+        Line::new("1 partition, p99", case("p99_ms_1"), "ms")
+            .beside("raw write and sync, p99", case("raw_write_sync_p99_ms"))
+            .ratio_at_most(3.0),
+        schedule_kept(kept, CASE, "kept_schedule_1"),
+        Line::new("1,000 partitions, p99", case("p99_ms_1000"), "ms").at_most(35.0),
+        Line::new("1,000 partitions, longest", case("max_ms_1000"), "ms").never_above(250.0),
+        schedule_kept(kept, CASE, "kept_schedule_1000"),
+    ]
+}
+
+fn slow_sync(kept: &Kept) -> Vec<Line> {
+    const CASE: &str = "slow-sync";
+    let lines = [2, 10].into_iter().flat_map(|delay| {
+        let p99 = kept.case(CASE, &format!("p99_ms_{delay}"));
+        let sync = vec![f64::from(delay); p99.len()];
+        [
+            Line::new(format!("sync of {delay} ms, p99"), p99, "ms")
+                .beside("its sync", sync)
+                .ratio_at_most(2.5),
+            schedule_kept(kept, CASE, &format!("kept_schedule_{delay}")),
+        ]
+    });
+    lines.collect()
+}
+
+fn read_hot(kept: &Kept) -> Vec<Line> {
+    let bytes = |file: &str, subject| scaled(kept.rounds(file, subject, "/bytes_per_second"), 1e-9);
+    let loopback = |file: &str| scaled(kept.limits(file, "/loopback_bytes_per_second"), 1e-9);
+    let beside = |file: &str, what: &str| {
+        Line::new(what, bytes(file, WRITTEN), "GB/s")
+            .beside("loopback", loopback(file))
+            .ratio_at_least(0.8)
+    };
+    let events = million_events(kept, "run-read-small", WRITTEN);
+    vec![
+        Line::new("`read-small`", events, "M ev/s").at_least(10.0),
+        beside("run-read-small", "`read-small`"),
+        Line::new("`read-large`", bytes("run-read-large", WRITTEN), "GB/s").at_least(3.0),
+        beside("run-read-large", "`read-large`"),
+    ]
+}
+
+fn read_cold(kept: &Kept) -> Vec<Line> {
+    const FILE: &str = "run-read-cold";
+    let bytes = scaled(kept.rounds(FILE, WRITTEN, "/bytes_per_second"), 1e-9);
+    let limit = scaled(kept.limits(FILE, "/direct_read_bytes_per_second"), 1e-9);
+    let share = kept.rounds(FILE, WRITTEN, "/disk_read_share");
+    vec![
+        Line::new("`read-cold`", bytes, "GB/s")
+            .beside("direct reads of the same files", limit)
+            .ratio_at_least(0.8),
+        Line::new("bytes read from the disk for each byte sent", share, "").never_below(0.95),
+    ]
+}
+
+fn cold_reader(kept: &Kept) -> Vec<Line> {
+    const CASE: &str = "cold-reader";
+    let case = |figure| kept.case(CASE, figure);
+    vec![
+        Line::new("p99 beside the reader", case("p99_ms_beside"), "ms")
+            .beside("p99 without", case("p99_ms_without"))
+            .ratio_at_most(2.0),
+        schedule_kept(kept, CASE, "kept_schedule_beside"),
+        Line::new("read meanwhile", case("read_gb"), "GB"),
+        Line::new(
+            "reader at its end too early (1: yes)",
+            case("reader_ended_early"),
+            "",
+        )
+        .never_above(0.0),
+    ]
+}
+
+fn producers(kept: &Kept) -> Vec<Line> {
+    const CASE: &str = "producers";
+    let case = |figure| kept.case(CASE, figure);
+    vec![
+        Line::new("64 producers, p99", case("p99_ms_64"), "ms")
+            .beside("1 producer", case("p99_ms_1"))
+            .ratio_at_most(3.0),
+        Line::new(
+            "64 producers, CPU for a million",
+            case("cpu_s_per_million_64"),
+            "s",
+        )
+        .beside("1 producer", case("cpu_s_per_million_1"))
+        .ratio_at_most(2.0),
+        schedule_kept(kept, CASE, "kept_schedule_1"),
+        schedule_kept(kept, CASE, "kept_schedule_64"),
+    ]
+}
+
+/// Each other broker with the one of ours whose answers mean the same.
+fn pairs() -> impl Iterator<Item = (Subject, Subject)> {
+    let comparable = |peer: Subject| Some((Subject::Tackboard(peer.comparable()?), peer));
+    subject::PEERS.into_iter().filter_map(comparable)
+}
+
+fn peers_small(kept: &Kept) -> Vec<Line> {
+    events_for_a_cpu_second(kept, "peers-small")
+}
+
+fn peers_large(kept: &Kept) -> Vec<Line> {
+    events_for_a_cpu_second(kept, "peers-large")
+}
+
+fn events_for_a_cpu_second(kept: &Kept, file: &str) -> Vec<Line> {
+    let million_events = |subject| {
+        let seconds = kept.rounds(file, subject, "/cpu_seconds_per_million");
+        seconds.into_iter().map(f64::recip).collect()
+    };
+    let lines = pairs().map(|(ours, peer)| {
+        Line::new(ours.name(), million_events(ours), "M ev/CPU-s")
+            .beside(peer.name(), million_events(peer))
+            .ratio_at_least(if peer.is_kafka() { 5.0 } else { 3.0 })
+    });
+    lines.collect()
+}
+
+fn peers_open_loop(kept: &Kept) -> Vec<Line> {
+    const FILE: &str = "peers-open-20k";
+    let lines = pairs().flat_map(|(ours, peer)| {
+        ["p99", "p999"].map(|percentile| {
+            let what = match percentile {
+                "p99" => "p99",
+                _ => "p99.9",
+            };
+            let of = |subject| milliseconds(kept, FILE, subject, percentile);
+            Line::new(format!("{}, {what}", ours.name()), of(ours), "ms")
+                .beside(peer.name(), of(peer))
+                .ratio_at_most(1.0)
+        })
+    });
+    lines
+        .chain([late(kept, FILE, WRITTEN), late(kept, FILE, FSYNC)])
+        .collect()
+}
+
+fn start_full(kept: &Kept) -> Vec<Line> {
+    const CASE: &str = "start-full";
+    let case = |figure| kept.case(CASE, figure);
+    vec![
+        Line::new("to ready", scaled(case("ready_ms"), 1e-3), "s").at_most(2.0),
+        Line::new(
+            "scanned, of what the ledger has not proven",
+            case("scanned_mb"),
+            "MB",
+        )
+        .beside("whole data", case("data_mb")),
+    ]
+}
+
+fn start_empty(kept: &Kept) -> Vec<Line> {
+    const CASE: &str = "start-empty";
+    let case = |figure| kept.case(CASE, figure);
+    vec![
+        Line::new("an empty folder to ready", case("ready_ms"), "ms").at_most(150.0),
+        Line::new(
+            "CPU of an idle broker",
+            case("idle_cpu_percent"),
+            "% of a core",
+        )
+        .at_most(2.0),
+    ]
+}
+
+fn memory(kept: &Kept) -> Vec<Line> {
+    let beside_budget = |file: &str, subject: Subject| {
+        let most = kept.rounds(file, subject, "/resident_bytes_max");
+        let series: Series = most
+            .iter()
+            .map(|bytes| (bytes - BUDGET_BYTES) / MB)
+            .collect();
+        Line::new(
+            format!(
+                "`{file}`, {}, most held less the budget of 2 GiB",
+                subject.name()
+            ),
+            series,
+            "MB",
+        )
+        .never_above(64.0)
+    };
+    let case = |figure| kept.case("memory", figure);
+    let idle = kept.case("start-empty", "idle_resident_mb");
+    let mut lines = vec![
+        Line::new("idle, all of it (`perf/all start-empty`)", idle, "MB").at_most(64.0),
+        Line::new(
+            "full load and readers that never read, budget of 512 MiB",
+            case("beside_budget_mb"),
+            "MB",
+        )
+        .never_above(64.0),
+    ];
+    for file in ["run-small", "run-large", "run-open-20k"] {
+        lines.extend([WRITTEN, FSYNC].map(|subject| beside_budget(file, subject)));
+    }
+    for file in ["run-read-small", "run-read-large", "run-read-cold"] {
+        lines.push(beside_budget(file, WRITTEN));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_has_its_measurement_and_its_aims() {
+        let script = include_str!("../all");
+        let nothing = Kept::of(std::path::Path::new("/nonexistent"));
+        for row in ROWS {
+            let entry = format!("\"{}\":", row.measurement);
+            assert!(script.contains(&entry), "perf/all has no {entry}");
+            assert!(!(row.lines)(&nothing).is_empty(), "{}", row.what);
+        }
+    }
+
+    #[test]
+    fn every_other_broker_is_compared_with_one_of_ours() {
+        assert_eq!(pairs().count(), subject::PEERS.len());
+    }
+}
