@@ -80,12 +80,11 @@ fn is_closed(mut stream: &TcpStream) -> bool {
 fn connections_beyond_the_bounds_are_closed_counted_and_told_of_once() {
     let data = folder();
     let log = data.path().join("log");
-    let stderr = std::fs::File::create(&log).expect("a file");
     let sets = [
         "native.connections_max=3",
         "native.connections_per_address_max=2",
     ];
-    let broker = Broker::spawn_logging(command(&data, &sets), stderr.into());
+    let broker = Broker::spawn_logging(command(&data, &sets), &log);
     let to = native(&broker);
     let mut first = Raw::over(connect_from([127, 0, 0, 1], to));
     let mut second = Raw::over(connect_from([127, 0, 0, 1], to));

@@ -82,12 +82,8 @@ impl Filled {
 
     fn start_with(&self, more: &[&str]) -> Started {
         let log = self.place.path().join("stderr");
-        let stderr = fs::File::create(&log).expect("a file");
         let command = serve(&self.data(), &[SETTINGS, more].concat());
-        let broker = Broker::try_spawn(command, stderr.into()).unwrap_or_else(|status| {
-            let said = fs::read_to_string(&log).expect("its log");
-            panic!("it ends with {status}: {said}")
-        });
+        let broker = Broker::spawn_logging(command, &log);
         let wire = Raw::connect(broker.address.parse().expect("an address"));
         Started { broker, wire, log }
     }

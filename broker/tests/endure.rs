@@ -91,12 +91,11 @@ impl Watched {
     /// A start on a folder that is known.
     fn resume(place: &Path, settings: &[&str], acknowledged: Acknowledged) -> Watched {
         let log = place.join("stderr");
-        let stderr = fs::File::create(&log).expect("a file");
         let mut command = serve(&place.join("data"), &[]);
         for setting in settings {
             command.args(["--set", setting]);
         }
-        let broker = Broker::spawn_logging(command, stderr.into());
+        let broker = Broker::spawn_logging(command, &log);
         Watched {
             wire: connect(&broker),
             broker,

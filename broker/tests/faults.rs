@@ -235,8 +235,7 @@ fn spawn(data: &Path, sets: &[&str], rules: Option<&str>, log: &Path) -> Broker 
     if let Some(rules) = rules {
         command.env("TACKBOARD_INJECT_FAULTS", rules);
     }
-    let stderr = std::fs::File::create(log).expect("a file");
-    Broker::spawn_logging(command, stderr.into())
+    Broker::spawn_logging(command, log)
 }
 
 fn named(code: i16) -> ErrorCode {

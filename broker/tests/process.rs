@@ -389,16 +389,10 @@ fn http_answers_while_the_broker_serves() {
 #[test]
 fn a_log_that_cannot_be_written_ends_nothing() {
     let data = folder();
-    let full = || {
-        let file = std::fs::File::options().write(true).open("/dev/full");
-        Stdio::from(file.expect("every write to it finds no space"))
-    };
-    let start = || {
-        Broker::spawn_logging(
-            serve(data.path(), &["--set", "logging.level=debug"]),
-            full(),
-        )
-    };
+    // Every write to it finds no space.
+    let full = Path::new("/dev/full");
+    let debug = ["--set", "logging.level=debug"];
+    let start = || Broker::spawn_logging(serve(data.path(), &debug), full);
     let mut broker = start();
     broker.ok("topic create t", "");
     broker.signal(libc::SIGTERM);
@@ -474,8 +468,7 @@ fn a_log_of_no_topic_is_reported_and_left_alone() {
     let orphan = data.path().join("p").join(format!("{}-0", "5a".repeat(16)));
     std::fs::rename(only_log(data.path()), &orphan).expect("renamed");
     let log = data.path().join("stderr");
-    let stderr = std::fs::File::create(&log).expect("a file");
-    let mut broker = Broker::spawn_logging(serve(data.path(), &[]), stderr.into());
+    let mut broker = Broker::spawn_logging(serve(data.path(), &[]), &log);
     broker.signal(libc::SIGTERM);
     broker.child.wait().expect("ends");
     let said = std::fs::read_to_string(&log).expect("text");
@@ -497,8 +490,7 @@ fn a_foreign_file_among_the_segments_is_set_aside_and_named() {
         let stranger = only_log(data.path()).join("00000000000000020000.log");
         std::fs::write(&stranger, "").expect("written");
         let log = data.path().join("stderr");
-        let stderr = std::fs::File::create(&log).expect("a file");
-        let broker = Broker::spawn_logging(serve(data.path(), &[]), stderr.into());
+        let broker = Broker::spawn_logging(serve(data.path(), &[]), &log);
         assert!(broker.ok("consume t", "") == lines, "all is served");
         let said = std::fs::read_to_string(&log).expect("text");
         assert!(said.contains("00000000000000020000.log"), "{said}");

@@ -425,8 +425,7 @@ fn stop_when_full(disk: &SmallDisk) {
         log,
         settings,
     } = disk;
-    let stderr = std::fs::File::create(log).expect("a file");
-    let mut broker = Broker::spawn_logging(mounts.inside(&serve(data, settings)), stderr.into());
+    let mut broker = Broker::spawn_logging(mounts.inside(&serve(data, settings)), log);
     let mut wire = Raw::connect(broker.address.parse().expect("an address"));
     assert_eq!(wire.create_topic("t", 1), 0);
     let filled = Filler::new(mounts.path(&data.with_file_name("filler")));

@@ -1,5 +1,6 @@
 //! What the tests of the binary share: how it is started, and a broker in a process of its own.
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
@@ -79,16 +80,20 @@ impl Broker {
 
     /// The broker that `command` starts, once it is ready.
     pub fn spawn(command: Command) -> Self {
-        Self::spawn_logging(command, Stdio::null())
+        let folder = folder();
+        Self::spawn_logging(command, &folder.path().join("log"))
     }
 
-    /// The same, with its warnings and its log to `stderr`.
-    pub fn spawn_logging(command: Command, stderr: Stdio) -> Self {
-        Self::try_spawn(command, stderr)
-            .unwrap_or_else(|status| panic!("the broker ended before it was ready: {status}"))
+    /// The same, with its warnings and its log in a file at `log`.
+    pub fn spawn_logging(command: Command, log: &Path) -> Self {
+        let stderr = File::create(log).expect("a file");
+        Self::try_spawn(command, stderr.into()).unwrap_or_else(|status| {
+            let said = std::fs::read_to_string(log).expect("its log");
+            panic!("the broker ended before it was ready, with {status}: {said}")
+        })
     }
 
-    /// The same; how it ended when that was before it was ready.
+    /// The same, with warnings and log to `stderr`; how it ended when that was before it was ready.
     pub fn try_spawn(mut command: Command, stderr: Stdio) -> Result<Self, ExitStatus> {
         let mut child = command
             .stdout(Stdio::piped())
