@@ -19,6 +19,7 @@ mod decode_error;
 mod error_code;
 pub mod frame;
 mod ids;
+pub mod kafka;
 pub mod native;
 pub mod record_batch;
 pub mod storage;

@@ -5,6 +5,7 @@
 //! `FUZZ_MUTANTS` (per file) choose others.
 
 mod fuzz_targets;
+mod kafka_messages;
 mod seeds;
 
 use std::path::{Path, PathBuf};

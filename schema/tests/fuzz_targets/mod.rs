@@ -6,7 +6,9 @@
 //! Mutants rarely have a right checksum, so targets behind one look at the bytes twice: as they are, and with
 //! the checksum made right.
 
+use bytes::Bytes;
 use tackboard_schema::frame::{self, Kind, Parsed};
+use tackboard_schema::kafka::*;
 use tackboard_schema::native::{self, read_head};
 use tackboard_schema::record_batch::{
     BatchHeader, BatchIterator, BatchView, Compression, HEADER_LENGTH, check_batch,
@@ -18,11 +20,13 @@ use tackboard_schema::storage::superblock::{self, Superblock};
 use tackboard_schema::storage::{BLOCK_LENGTH, Stored, index};
 use tackboard_schema::{Offset, TimestampMs};
 
+include!("../kafka_messages/every_api.rs");
+
 /// A function to be fed any bytes.
 pub type Target = fn(&[u8]);
 
 /// Every target by its name, which is also that of its corpus.
-pub const TARGETS: [(&str, Target); 9] = [
+pub const TARGETS: [(&str, Target); 10] = [
     ("frame", frame),
     ("head", head),
     ("batch", batch),
@@ -32,6 +36,7 @@ pub const TARGETS: [(&str, Target); 9] = [
     ("ledger", ledger),
     ("index", segment_index),
     ("producer_snapshot", producer_snapshot),
+    ("kafka", kafka),
 ];
 
 const FRAME_BYTES_MAX: u32 = 1 << 20;
@@ -328,4 +333,60 @@ fn with_batch_checksum(bytes: &[u8]) -> Vec<u8> {
         fixed[17..21].copy_from_slice(&crc.to_be_bytes());
     }
     fixed
+}
+
+/// Reads a message of one API in one version; one that is read is written to what reads the same.
+type KafkaReader = fn(&[u8], i16);
+
+fn kafka_request<R: Request + PartialEq + std::fmt::Debug>(body: &[u8], version: i16) {
+    let mut frame = Vec::new();
+    encode_request(&mut frame, version, 1, None, &R::default()).expect("defaults can be written");
+    let header = LENGTH_PREFIX_BYTES + 10 + usize::from(R::API.row().is_flexible(version));
+    let read = |frame: Vec<u8>| {
+        let frame = Bytes::from(frame).slice(LENGTH_PREFIX_BYTES..);
+        RequestFrame::open(frame)
+            .expect("an honest header")
+            .body::<R>()
+    };
+    let Ok(request) = read([&frame[..header], body].concat()) else {
+        return;
+    };
+    let mut again = Vec::new();
+    encode_request(&mut again, version, 1, None, &request).expect("it was read");
+    assert_eq!(read(again).as_ref(), Ok(&request));
+}
+
+fn kafka_response<R: Response + PartialEq + std::fmt::Debug>(body: &[u8], version: i16) {
+    let frame = [&1_i32.to_be_bytes(), body].concat();
+    let Ok(response) = decode_response::<R>(frame.into(), version) else {
+        return;
+    };
+    let mut again = Vec::new();
+    encode_response(&mut again, version, 1, &response).expect("it was read");
+    let again = Bytes::from(again).slice(LENGTH_PREFIX_BYTES..);
+    assert_eq!(decode_response::<R>(again, version).as_ref(), Ok(&response));
+}
+
+macro_rules! kafka_readers {
+    ($($name:ident, $request:ident, $response:ident;)*) => {
+        const KAFKA_READERS: &[(ApiKey, KafkaReader, KafkaReader)] =
+            &[$((ApiKey::$name, kafka_request::<$request>, kafka_response::<$response>),)*];
+    };
+}
+
+for_every_api!(kafka_readers);
+
+/// Three bytes pick API, version, and request or response.
+pub fn kafka(bytes: &[u8]) {
+    let _ = RequestFrame::open(Bytes::copy_from_slice(bytes));
+    let [api, version, is_response, body @ ..] = bytes else {
+        return;
+    };
+    let (api, request, response) = KAFKA_READERS[usize::from(*api) % KAFKA_READERS.len()];
+    let served = api.row().served;
+    let version = served.min + i16::from(*version) % (served.max - served.min + 1);
+    match is_response % 2 {
+        0 => request(body, version),
+        _ => response(body, version),
+    }
 }

@@ -1,5 +1,7 @@
 //! The seeds of the corpora: a few honest structures of every kind.
 
+mod kafka;
+
 use std::path::PathBuf;
 
 use flatbuffers::{FlatBufferBuilder, WIPOffset};
@@ -78,6 +80,9 @@ pub fn write(folder: &dyn Fn(&str) -> PathBuf) {
     put("ledger", "seed", &ledger());
     put("index", "seed", &index());
     put("producer_snapshot", "seed", &producer_snapshot());
+    for (name, bytes) in kafka::seeds() {
+        put("kafka", &name, &bytes);
+    }
 }
 
 fn partition() -> TopicPartition {
