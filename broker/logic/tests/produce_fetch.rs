@@ -3,6 +3,7 @@
 mod support;
 
 use support::{World, batch, partition};
+use tackboard_logic::log::position::StreamByte;
 use tackboard_logic::log::recovery::RestartClass;
 use tackboard_logic::shard::interface::*;
 use tackboard_schema::record_batch::BatchHeader;
@@ -316,4 +317,49 @@ fn a_shutdown_leaves_everything_durable_and_indexed() {
     world.step(Input::TurnEnd);
     world.complete_all();
     assert!(!world.read_all(log, 0).is_empty());
+}
+
+#[test]
+fn history_is_read_in_stretches_that_end_between_batches_and_below_the_high_watermark() {
+    let config = ShardConfig {
+        tail_cache_bytes: 0,
+        ..ShardConfig::default()
+    };
+    let mut world = World::new(config, 4);
+    let settings = LogConfig {
+        segment_bytes: 5 << 20,
+        ..LogConfig::default()
+    };
+    let log = world.open(partition(0), settings, RestartClass::Clean);
+    world.complete_all();
+    for index in 0..90_u8 {
+        world.append(log, batch(&[&[index; 99_999]], None, 5));
+        world.step(Input::TurnEnd);
+        world.complete_all();
+    }
+    let description = world.shard.describe(log).unwrap();
+    assert_eq!(description.segment_count, 2);
+    let batch_bytes = (description.size_bytes / 90) as u32;
+
+    let mut stretches = Vec::new();
+    let mut at = StreamByte(0);
+    while let Some(stretch) = world.shard.stretch_ahead(log, at) {
+        assert_eq!(stretch.start, at, "none is left out");
+        assert_eq!(world.shard.stretch_ahead(log, at.plus(1)), Some(stretch));
+        at = stretch.end();
+        stretches.push(stretch);
+    }
+    // The first batch at or behind each MiB of the file begins one; the rolled segment's last one ends with it.
+    let lengths = stretches.iter().map(|stretch| stretch.length / batch_bytes);
+    assert_eq!(
+        lengths.collect::<Vec<_>>(),
+        [11, 10, 11, 10, 10, 11, 10, 11]
+    );
+    assert_eq!(stretches[5].segment, SegmentBase(Offset(52)));
+    assert_eq!(stretches[5].file_at, 0);
+    let end = StreamByte(description.size_bytes);
+    assert!(end.since(at) < 2 << 20, "the rest is not whole yet");
+    // They are cut to the same bytes: the support of these tests compares.
+    let bytes = world.read_all(log, 7);
+    assert_eq!(BatchHeader::read(&bytes).unwrap().base_offset, Offset(7));
 }

@@ -105,6 +105,8 @@ events! {
     ReadCached = required,
     /// A fetch was answered from disk.
     ReadCold = required,
+    /// Of these, one whose stretches other readers may share.
+    ReadShared = required,
     /// Bad bytes were found by a read, and not served.
     ReadDamage = required,
     /// A fetch waited for data.

@@ -106,6 +106,19 @@ impl SparseIndex {
         )
     }
 
+    /// The last batch start that is known at or before `file_at`.
+    pub fn at_or_before(&self, file_at: u32) -> u32 {
+        let behind = (self.entries).partition_point(|entry| entry.file_at <= file_at);
+        self.hit(behind).file_at
+    }
+
+    /// The first batch start that is known at or behind `file_at`; `None` behind the last one. The segment's own start
+    /// counts for none.
+    pub fn at_or_behind(&self, file_at: u64) -> Option<u32> {
+        let before = (self.entries).partition_point(|entry| u64::from(entry.file_at) < file_at);
+        self.entries.get(before).map(|entry| entry.file_at)
+    }
+
     /// Drops every entry at or behind `file_at`.
     pub fn truncate(&mut self, file_at: u32) {
         let keep = self

@@ -31,6 +31,7 @@ pub mod recovery;
 mod retention;
 mod roll;
 pub mod segment;
+pub mod stretch;
 pub mod sync_plan;
 mod timestamps;
 mod truncate;
@@ -58,7 +59,7 @@ use crate::shard::interface::{
 };
 
 pub(crate) use fetch::Located;
-pub use read::{Damage, FoundRecord, RecordSearch, find_record, trim_read};
+pub use read::{Damage, FoundRecord, RecordSearch, StretchCut, find_record, trim_read};
 
 /// Whether a log takes appends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -31,9 +31,77 @@ pub struct Damage {
 ///
 /// If the first batch to send, or one before it, is damaged or not there. Damage behind it ends the answer before it.
 pub fn trim_read(bytes: &[u8], read: &DiskRead) -> Result<Range<usize>, Damage> {
+    trim(bytes, read, None).map(|(range, _)| range)
+}
+
+/// Cuts what answers a read out of consecutive stretches of a segment, one call each.
+#[derive(Clone, Copy, Debug)]
+pub struct StretchCut {
+    /// What is still to be found.
+    read: DiskRead,
+    /// Where the stretch before ended.
+    expected: Option<Offset>,
+    is_done: bool,
+}
+
+impl StretchCut {
+    /// For the answer to `read`.
+    pub fn new(read: &DiskRead) -> Self {
+        Self {
+            read: *read,
+            expected: None,
+            is_done: false,
+        }
+    }
+
+    /// The part to send of the next stretch, which lies from `file_at` on in the segment; empty: nothing of it is sent.
+    ///
+    /// # Errors
+    ///
+    /// As of [`trim_read`]. What was cut before stands.
+    pub fn cut(&mut self, bytes: &[u8], file_at: u64) -> Result<Range<usize>, Damage> {
+        let is_first = self.expected.is_none();
+        let skipped = match is_first {
+            true => self.read.file_at.saturating_sub(file_at) as usize,
+            false => 0,
+        };
+        self.read.file_at = file_at + skipped as u64;
+        let bytes = bytes.get(skipped..).unwrap_or_default();
+        let (range, next_offset) = trim(bytes, &self.read, self.expected)?;
+        let is_too_long = !is_first && range.len() > self.read.bytes_max as usize;
+        if range.is_empty() || is_too_long {
+            self.is_done = true;
+            return Ok(0..0);
+        }
+        self.expected = Some(next_offset);
+        self.read.fetch_offset = next_offset;
+        self.read.bytes_max = (self.read.bytes_max).saturating_sub(range.len() as u32);
+        // A batch that was left out did not fit, is damaged, or ends above the limit.
+        self.is_done = range.end < bytes.len() || self.read.bytes_max == 0;
+        Ok(range.start + skipped..range.end + skipped)
+    }
+
+    /// Stretches behind have nothing to add.
+    pub fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// The offset behind what was found.
+    pub fn next_offset(&self) -> Offset {
+        self.read.fetch_offset
+    }
+}
+
+/// What [`trim_read`] finds, and the offset behind it.
+///
+/// The base offset of a batch lies outside its checksum, so it is held against the batch before: a log has no gaps.
+/// `expected` is the offset behind the bytes before these, if any were read.
+fn trim(
+    bytes: &[u8],
+    read: &DiskRead,
+    mut expected: Option<Offset>,
+) -> Result<(Range<usize>, Offset), Damage> {
     let mut at = 0;
-    // The base offset lies outside the checksum, so it is held against the batch before: a log has no gaps.
-    let mut expected = None;
     let mut passed = 0;
     // Batches before the one asked for are passed over by their lengths alone.
     loop {
@@ -62,6 +130,7 @@ pub fn trim_read(bytes: &[u8], read: &DiskRead) -> Result<Range<usize>, Damage> 
     }
     let start = at;
     let mut end = start;
+    let mut next_offset = read.fetch_offset;
     while end < bytes.len() {
         let checked = check_stored_batch(&bytes[end..], STORED_BATCH_BYTES_MAX);
         let placed = checked.and_then(|batch| {
@@ -84,8 +153,9 @@ pub fn trim_read(bytes: &[u8], read: &DiskRead) -> Result<Range<usize>, Damage> 
             break;
         }
         end = next;
+        next_offset = header.next_offset();
     }
-    Ok(start..end)
+    Ok((start..end, next_offset))
 }
 
 /// A record and where it is.

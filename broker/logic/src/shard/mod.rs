@@ -6,11 +6,14 @@
 //! - `duties.rs`: what follows an input at the end of a step: syncs, evictions, the ledger.
 //! - `time.rs`: what is due by the clock.
 //! - `budget.rs`: what goes when all logs together are too large.
+//! - [`cold`]: what of the history is in memory, and what is read ahead; a machine of its own, since it is asked while reads
+//!   are under way.
 //! - [`invariants`]: what must hold after every step.
 //!
 //! Not here: bytes, files, sockets, clocks.
 
 mod budget;
+pub mod cold;
 pub(crate) mod context;
 mod duties;
 mod fetches;

@@ -5,8 +5,11 @@ use std::time::Duration;
 use tackboard_schema::{LeaderEpoch, Offset, TimestampMs};
 
 use super::Shard;
-use super::interface::{LogDescription, LogId, ShardStats, TimestampScan};
+use super::cold::LOG_IO_BEFORE_READ_AHEAD_MAX;
+use super::interface::{DiskRead, LogDescription, LogId, ShardStats, TimestampScan};
 use crate::log::limits::PREALLOCATE_STEP_BYTES_MIN;
+use crate::log::position::StreamByte;
+use crate::log::stretch::Stretch;
 
 /// How long a deleted log stays in the trash while there is space.
 pub const TRASH_DELAY: Duration = Duration::from_secs(60);
@@ -41,6 +44,22 @@ impl Shard {
     pub fn was_cut_since(&self, log: LogId, leader_epoch: LeaderEpoch) -> bool {
         self.log(log)
             .is_some_and(|log| log.leader_epoch != leader_epoch || log.is_truncating())
+    }
+
+    /// The stretches that hold what a read names, in order and without a gap, as far as they are whole: those that readers
+    /// may share.
+    pub fn stretches(&self, log: LogId, read: &DiskRead) -> Vec<Stretch> {
+        self.log(log).map_or(Vec::new(), |log| log.stretches(read))
+    }
+
+    /// The stretch behind `at`, if it is whole and whoever comes to it has to read it from disk.
+    pub fn stretch_ahead(&self, log: LogId, at: StreamByte) -> Option<Stretch> {
+        self.log(log)?.stretch_ahead(at)
+    }
+
+    /// Whether producers keep the disk so busy that nothing should be read that nobody waits for.
+    pub fn is_disk_busy(&self) -> bool {
+        self.io_in_flight >= LOG_IO_BEFORE_READ_AHEAD_MAX || self.memory.is_tight()
     }
 
     /// Whether there is append budget left; the driver stops reading producer sockets while there is not.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use disk::{File, Folder, listing};
 use tackboard_logic::ledger::{LedgerFiles, LedgerLog, LedgerStart, replay};
 use tackboard_logic::log::recovery::{RecoveredLog, Recovery, RecoveryStep, RestartClass, Sidecar};
-use tackboard_logic::log::trim_read;
+use tackboard_logic::log::{StretchCut, trim_read};
 use tackboard_logic::shard::Shard;
 use tackboard_logic::shard::interface::*;
 use tackboard_schema::record_batch::{BatchBuilder, BatchHeader, Compression, stamp};
@@ -517,12 +517,34 @@ impl World {
                     let bytes =
                         &file[read.file_at as usize..read.file_at as usize + read.length as usize];
                     let range = trim_read(bytes, read).unwrap();
-                    bytes[range].to_vec()
+                    let bytes = &bytes[range];
+                    let shared = self.cut_from_stretches(answer.log, read, file);
+                    let is_same = bytes.starts_with(&shared) || shared.starts_with(bytes);
+                    assert!(is_same, "readers that share get the same");
+                    bytes.to_vec()
                 }
             };
             with_bytes.push((answer, bytes));
         }
         self.fetched.insert(ticket.0, with_bytes);
+    }
+
+    /// What a read brings when it is done in stretches, as far as these are whole.
+    fn cut_from_stretches(&self, log: LogId, read: &DiskRead, file: &[u8]) -> Vec<u8> {
+        let mut cut = StretchCut::new(read);
+        let mut got = Vec::new();
+        let mut file_at = None;
+        for stretch in self.shard.stretches(log, read) {
+            assert!(file_at.is_none_or(|file_at| file_at == stretch.file_at));
+            file_at = Some(stretch.file_at + u64::from(stretch.length));
+            if cut.is_done() {
+                break;
+            }
+            let bytes = &file[stretch.file_at as usize..][..stretch.length as usize];
+            let range = cut.cut(bytes, stretch.file_at).unwrap();
+            got.extend_from_slice(&bytes[range]);
+        }
+        got
     }
 
     // ---- completions ----------------------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 //! Consumers: they follow the tail or read from the middle, from memory or from disk, and look offsets up by time.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
-use tackboard_logic::log::{self, Damage};
+use tackboard_logic::log::stretch::Stretch;
+use tackboard_logic::log::{self, Damage, StretchCut};
 use tackboard_logic::request::lookup::{Lookup, LookupStep, Wanted};
 use tackboard_logic::shard::interface::{
     DiskRead, FetchAnswer, FetchData, FetchEntry, Input, LogId, StorageFault, Ticket, TimestampScan,
@@ -24,7 +26,59 @@ pub(super) struct ReadFor {
     fetch: u64,
     partition: u32,
     read: DiskRead,
+    /// Those that readers share, and which it is answered from if there are any.
+    stretches: Vec<Stretch>,
     high_watermark: i64,
+}
+
+impl ReadFor {
+    /// The bytes of the segment that are read: those it names, and the stretches that hold them.
+    fn range(&self) -> Range<u64> {
+        let Self {
+            read, stretches, ..
+        } = self;
+        let end = read.file_at + u64::from(read.length);
+        let first = stretches.first().map(|stretch| stretch.file_at);
+        let last = stretches.last();
+        let last = last.map(|stretch| stretch.file_at + u64::from(stretch.length));
+        first.unwrap_or(read.file_at).min(read.file_at)..last.unwrap_or(end).max(end)
+    }
+
+    /// What its reader gets of `bytes`, which lie in that range: the same whether it shares or reads alone, but that one
+    /// of them may end earlier.
+    fn cut(&self, bytes: &[u8]) -> Result<Vec<u8>, Damage> {
+        let read = &self.read;
+        let from = self.range().start;
+        let part = |at: u64, length: u32| {
+            let at = (at - from) as usize;
+            let end = (at + length as usize).min(bytes.len());
+            &bytes[at.min(end)..end]
+        };
+        let alone = part(read.file_at, read.length);
+        let alone = log::trim_read(alone, read).map(|range| alone[range].to_vec());
+        let mut cut = StretchCut::new(read);
+        let mut shared = Vec::new();
+        for stretch in &self.stretches {
+            let part = part(stretch.file_at, stretch.length);
+            let Ok(range) = cut.cut(part, stretch.file_at) else {
+                break;
+            };
+            shared.extend_from_slice(&part[range]);
+            if cut.is_done() {
+                break;
+            }
+        }
+        if shared.is_empty() {
+            return alone;
+        }
+        let alone = alone.unwrap_or_else(|damage| panic!("{read:?} is not damaged: {damage:?}"));
+        assert!(
+            alone.starts_with(&shared) || shared.starts_with(&alone),
+            "{read:?} brings other bytes alone than from {:?}",
+            self.stretches
+        );
+        Ok(shared)
+    }
 }
 
 /// A client that reads some partitions of one core.
@@ -225,6 +279,8 @@ impl World {
         let name = FileName::Log(read.segment.0.0);
         let file = self.disk.file(FolderName::Log(number), name);
         let file = file.expect("a read names a segment that is there");
+        let (_, log) = self.serving(number).expect("it has just answered");
+        let stretches = self.host(core).shard.stretches(log, &read);
         let consumer = &mut self.consumers[index];
         consumer.reads += 1;
         let read_for = ReadFor {
@@ -232,12 +288,14 @@ impl World {
             fetch: consumer.fetch,
             partition: number,
             read,
+            stretches,
             high_watermark,
         };
+        let range = read_for.range();
         let action = Action::Read {
             file,
-            at: read.file_at,
-            length: read.length as usize,
+            at: range.start,
+            length: (range.end - range.start) as usize,
         };
         self.start(core, vec![action], Completion::Read(read_for));
     }
@@ -255,6 +313,7 @@ impl World {
             partition: number,
             read,
             high_watermark,
+            ..
         } = read_for;
         let consumer = &mut self.consumers[index];
         if consumer.fetch != fetch || consumer.reads == 0 {
@@ -273,12 +332,15 @@ impl World {
         let Some(bytes) = bytes.ok().filter(|_| !self.partition(number).deleted) else {
             return;
         };
-        match log::trim_read(&bytes, &read) {
-            Ok(range) => {
+        match read_for.cut(&bytes) {
+            Ok(served) => {
                 self.see(Seen::ReadCold);
+                if !read_for.stretches.is_empty() {
+                    self.see(Seen::ReadShared);
+                }
                 let offset = read.fetch_offset.0;
                 assert!(
-                    !range.is_empty(),
+                    !served.is_empty(),
                     "a read brings at least one batch: {read:?}"
                 );
                 self.take_bytes(
@@ -287,7 +349,7 @@ impl World {
                     offset,
                     high_watermark,
                     read.bytes_max,
-                    &bytes[range],
+                    &served,
                 );
             }
             Err(damage) => self.read_damage(index, number, &read, &damage),
