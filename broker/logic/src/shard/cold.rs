@@ -42,6 +42,13 @@ const READ_AHEAD_SHARE: (u64, u64) = (1, 2);
 /// Readers whose place is remembered; the one heard of longest ago is forgotten first.
 pub const READERS_MAX: usize = 64;
 
+/// Who wants less than this part of a stretch, one in so many of its bytes, holds far more than it sends.
+const SMALL_PART: u64 = 4;
+
+/// Such readers fill the budget up to this fraction of it. Beyond it they read alone what they want, or a fetch of little
+/// from each of very many logs would find no room.
+const SMALL_SHARE: (u64, u64) = (1, 2);
+
 /// A reader of which so many events heard nothing keeps nothing for itself any more. Every reader that goes on is heard of
 /// some five times in a round, and there are no more than [`READERS_MAX`].
 const READER_SILENT_AFTER: u64 = 1024;
@@ -66,7 +73,7 @@ pub enum Demand {
     Joined(HeldId),
     /// It is to be read now.
     Read(HeldId),
-    /// There is no room for it.
+    /// There is no room for it. There may be for the bytes that are wanted alone.
     NoRoom,
 }
 
@@ -107,6 +114,11 @@ struct Held {
     started_ahead: bool,
     /// When it was last asked for.
     used: u64,
+}
+
+/// A fraction of the budget.
+fn share(budget: u64, (part, whole): (u64, u64)) -> u64 {
+    budget / whole * part
 }
 
 impl Held {
@@ -173,14 +185,22 @@ impl ColdReads {
 
     // ---- reads that somebody waits for ----------------------------------------------------------------------------
 
-    /// Somebody asks for a stretch, and uses it until [`Self::released`].
-    pub fn demand(&mut self, stretch: Stretch, gone: &mut Vec<HeldId>) -> Demand {
-        if let Some(id) = self.found.get(&stretch).copied() {
-            return self.share(id);
+    /// Somebody asks for a stretch to send about `wanted` bytes of it and of those behind it, and uses it until
+    /// [`Self::released`].
+    pub fn demand(&mut self, stretch: Stretch, wanted: u32, gone: &mut Vec<HeldId>) -> Demand {
+        let bytes = stretch.block_bytes();
+        let found = self.found.get(&stretch).copied();
+        let is_in_use = found.is_some_and(|id| !self.held[&id].is_kept());
+        let is_small = u64::from(wanted) * SMALL_PART < bytes;
+        if !is_in_use && is_small && self.bytes_in_use() + bytes > share(self.budget, SMALL_SHARE) {
+            return Demand::NoRoom;
         }
-        match self.make_room(stretch.block_bytes(), gone) {
-            true => Demand::Read(self.hold(Some(stretch), stretch.block_bytes(), false)),
-            false => Demand::NoRoom,
+        match found {
+            Some(id) => self.share(id),
+            None if self.make_room(bytes, gone) => {
+                Demand::Read(self.hold(Some(stretch), bytes, false))
+            }
+            None => Demand::NoRoom,
         }
     }
 
@@ -307,9 +327,8 @@ impl ColdReads {
     }
 
     fn make_room_ahead(&mut self, bytes: u64, gone: &mut Vec<HeldId>) -> bool {
-        let (part, whole) = READ_AHEAD_SHARE;
         let wanted = self.bytes_in_use() + self.ahead_bytes + bytes;
-        if wanted > self.budget * part / whole {
+        if wanted > share(self.budget, READ_AHEAD_SHARE) {
             return false;
         }
         while self.held_bytes + bytes > self.budget {

@@ -27,9 +27,14 @@ fn room_for(stretches: u64) -> ColdReads {
 }
 
 impl ColdReads {
+    /// Somebody asks for all of a stretch.
+    fn whole(&mut self, stretch: Stretch, gone: &mut Vec<HeldId>) -> Demand {
+        self.demand(stretch, stretch.length, gone)
+    }
+
     /// Somebody reads a stretch that is not held, and is done with it.
     fn read_once(&mut self, stretch: Stretch) -> HeldId {
-        let Demand::Read(id) = self.demand(stretch, &mut Vec::new()) else {
+        let Demand::Read(id) = self.whole(stretch, &mut Vec::new()) else {
             panic!("it is not held, and there is room");
         };
         self.landed(id, true, &mut Vec::new());
@@ -72,18 +77,18 @@ impl ColdReads {
 fn a_stretch_is_read_once_for_all_who_ask_while_it_is_read_or_held() {
     let mut cold = room_for(4);
     let gone = &mut Vec::new();
-    let Demand::Read(id) = cold.demand(stretch(0), gone) else {
+    let Demand::Read(id) = cold.whole(stretch(0), gone) else {
         panic!("nothing is held yet");
     };
-    assert_eq!(cold.demand(stretch(0), gone), Demand::Joined(id));
+    assert_eq!(cold.whole(stretch(0), gone), Demand::Joined(id));
     cold.landed(id, true, gone);
-    assert_eq!(cold.demand(stretch(0), gone), Demand::Held(id));
+    assert_eq!(cold.whole(stretch(0), gone), Demand::Held(id));
     for _ in 0..3 {
         assert_eq!(cold.bytes_in_use(), STRETCH_BYTES);
         cold.released(id, gone);
     }
     assert_eq!((cold.bytes_in_use(), cold.kept_bytes()), (0, STRETCH_BYTES));
-    assert_eq!(cold.demand(stretch(0), gone), Demand::Held(id));
+    assert_eq!(cold.whole(stretch(0), gone), Demand::Held(id));
     assert_eq!((cold.stats().hits, cold.stats().joined), (2, 1));
     assert!(gone.is_empty());
     cold.check();
@@ -94,16 +99,16 @@ fn what_a_slow_socket_holds_counts_and_what_is_kept_gives_way() {
     let mut cold = room_for(2);
     let gone = &mut Vec::new();
     let kept = cold.read_once(stretch(0));
-    let Demand::Read(slow) = cold.demand(stretch(1), gone) else {
+    let Demand::Read(slow) = cold.whole(stretch(1), gone) else {
         panic!("there is room");
     };
     cold.landed(slow, true, gone);
     assert!(gone.is_empty());
-    let Demand::Read(third) = cold.demand(stretch(2), gone) else {
+    let Demand::Read(third) = cold.whole(stretch(2), gone) else {
         panic!("what is kept gives way");
     };
     assert_eq!(*gone, [kept]);
-    assert_eq!(cold.demand(stretch(3), gone), Demand::NoRoom);
+    assert_eq!(cold.whole(stretch(3), gone), Demand::NoRoom);
     assert_eq!(cold.demand_alone(1, gone), None);
     cold.landed(third, true, gone);
     cold.released(slow, gone);
@@ -116,20 +121,39 @@ fn what_a_slow_socket_holds_counts_and_what_is_kept_gives_way() {
 }
 
 #[test]
+fn who_wants_little_of_many_stretches_leaves_half_of_the_budget() {
+    let mut cold = room_for(4);
+    let gone = &mut Vec::new();
+    let kept = cold.read_once(stretch(9));
+    for number in 0..2 {
+        let demand = cold.demand(stretch(number), 1000, gone);
+        assert!(matches!(demand, Demand::Read(_)));
+    }
+    for number in [2, 9] {
+        assert_eq!(cold.demand(stretch(number), 1000, gone), Demand::NoRoom);
+    }
+    assert!(cold.demand_alone(4096, gone).is_some());
+    let shared = cold.demand(stretch(0), 1000, gone);
+    assert!(matches!(shared, Demand::Joined(_)), "it costs nothing");
+    assert_eq!(cold.whole(stretch(9), gone), Demand::Held(kept));
+    cold.check();
+}
+
+#[test]
 fn a_failed_read_and_damaged_bytes_are_there_for_their_users_and_nobody_else() {
     let mut cold = room_for(4);
     let gone = &mut Vec::new();
-    let Demand::Read(failed) = cold.demand(stretch(0), gone) else {
+    let Demand::Read(failed) = cold.whole(stretch(0), gone) else {
         panic!("nothing is held yet");
     };
     cold.landed(failed, false, gone);
-    let Demand::Read(damaged) = cold.demand(stretch(0), gone) else {
+    let Demand::Read(damaged) = cold.whole(stretch(0), gone) else {
         panic!("a failure is not kept");
     };
     cold.landed(damaged, true, gone);
     cold.spoiled(damaged);
     cold.spoiled(damaged);
-    assert!(matches!(cold.demand(stretch(0), gone), Demand::Read(_)));
+    assert!(matches!(cold.whole(stretch(0), gone), Demand::Read(_)));
     assert!(gone.is_empty());
     cold.released(failed, gone);
     cold.released(damaged, gone);
@@ -143,7 +167,7 @@ fn nothing_of_a_log_or_a_segment_that_was_forgotten_is_found() {
     let mut cold = room_for(16);
     let gone = &mut Vec::new();
     let first = cold.read_once(stretch(0));
-    let Demand::Read(in_flight) = cold.demand(stretch(1), gone) else {
+    let Demand::Read(in_flight) = cold.whole(stretch(1), gone) else {
         panic!("nothing is held yet");
     };
     let later = cold.read_once(stretch(4));
@@ -151,14 +175,14 @@ fn nothing_of_a_log_or_a_segment_that_was_forgotten_is_found() {
     cold.forget(LOG, Some(stretch(0).segment), gone);
     assert_eq!(*gone, [first]);
     cold.landed(in_flight, true, gone);
-    assert!(matches!(cold.demand(stretch(1), gone), Demand::Read(_)));
-    assert_eq!(cold.demand(stretch(4), gone), Demand::Held(later));
+    assert!(matches!(cold.whole(stretch(1), gone), Demand::Read(_)));
+    assert_eq!(cold.whole(stretch(4), gone), Demand::Held(later));
     cold.released(later, gone);
     cold.released(in_flight, gone);
     assert_eq!(*gone, [first, in_flight]);
     cold.forget(LOG, None, gone);
-    assert!(matches!(cold.demand(stretch(4), gone), Demand::Read(_)));
-    let found = cold.demand(stretch_of(other, 0), gone);
+    assert!(matches!(cold.whole(stretch(4), gone), Demand::Read(_)));
+    let found = cold.whole(stretch_of(other, 0), gone);
     assert_eq!(found, Demand::Held(others));
     cold.check();
 }
@@ -189,7 +213,7 @@ fn read_ahead_yields_to_reads_and_to_writes_and_is_few_at_a_time() {
     assert_eq!(cold.read_ahead(reader, stretch(1), true, gone), Ahead::No);
     let mut reads = Vec::new();
     for number in 0..READS_BEFORE_READ_AHEAD_MAX as u64 {
-        let Demand::Read(id) = cold.demand(stretch(20 + number), gone) else {
+        let Demand::Read(id) = cold.whole(stretch(20 + number), gone) else {
             panic!("there is room");
         };
         reads.push(id);
@@ -223,7 +247,7 @@ fn read_ahead_takes_no_more_than_its_share_and_its_window_falls() {
     assert_eq!(cold.read_ahead(reader, stretch(6), false, gone), Ahead::No);
     assert_eq!(cold.reader_at(3, 4).1, 2, "halved, then doubled");
     // Once it was asked for and sent, it is the budget's again.
-    let Demand::Held(id) = cold.demand(stretch(3), gone) else {
+    let Demand::Held(id) = cold.whole(stretch(3), gone) else {
         panic!("it was read ahead");
     };
     assert_eq!(cold.read_ahead(reader, stretch(6), false, gone), Ahead::No);
@@ -243,12 +267,12 @@ fn what_every_reader_has_passed_goes_before_what_one_is_behind() {
     let awaited = cold.read_once(stretch(1));
     let passed = cold.read_once(stretch(0));
     let other = cold.read_once(stretch(2));
-    assert!(matches!(cold.demand(stretch(5), gone), Demand::Read(_)));
+    assert!(matches!(cold.whole(stretch(5), gone), Demand::Read(_)));
     assert_eq!(*gone, [passed]);
     // A read that somebody waits for takes the oldest then; read-ahead takes nothing that is awaited.
-    assert!(matches!(cold.demand(stretch(6), gone), Demand::Read(_)));
+    assert!(matches!(cold.whole(stretch(6), gone), Demand::Read(_)));
     assert_eq!(*gone, [passed, awaited]);
-    assert_eq!(cold.demand(stretch(2), gone), Demand::Held(other));
+    assert_eq!(cold.whole(stretch(2), gone), Demand::Held(other));
     cold.check();
 }
 
@@ -285,7 +309,7 @@ fn what_was_read_ahead_for_nothing_is_counted() {
         };
         cold.landed(id, true, gone);
     }
-    assert!(matches!(cold.demand(stretch(1), gone), Demand::Held(_)));
+    assert!(matches!(cold.whole(stretch(1), gone), Demand::Held(_)));
     cold.forget(LOG, None, gone);
     let stats = cold.stats();
     assert_eq!(stats.ahead_bytes, 2 * STRETCH_BYTES);
@@ -357,7 +381,8 @@ mod at_random {
                     let (slot, number) = places[index];
                     let stretch = stretch_of(log(slot), number);
                     let content = (stretch, versions[slot as usize]);
-                    match cold.demand(stretch, &mut gone) {
+                    let wanted = random.below(u64::from(stretch.length)) as u32;
+                    match cold.demand(stretch, wanted, &mut gone) {
                         Demand::NoRoom => {}
                         Demand::Held(id) => bytes.users.push((id, content)),
                         Demand::Joined(id) => bytes.users.push((id, content)),
