@@ -81,7 +81,7 @@ const BUDGETS: &[Budget] = &[
         what: "… reads of history",
         setting: "memory.total",
         share: Some(|memory| memory.per_core.cold_reads),
-        metrics: &["memory_cold_read_bytes"],
+        metrics: &["memory_cold_read_bytes", "memory_cold_kept_bytes"],
         over: "a fetch that would read more gets `OVER_BUDGET`; our client tries again",
     },
     Budget {

@@ -437,6 +437,28 @@ fn a_segment_that_cannot_be_read_is_refused_and_everything_else_is_served() {
 }
 
 #[test]
+fn a_read_that_readers_would_share_and_that_fails_is_done_again_for_whoever_asks_and_not_kept() {
+    let place = folder();
+    let sets = ["log.segment.bytes=1 MiB", "message.max.bytes=65536"];
+    let mut faulty = Faulty::start(place.path(), 1, "read none eio", &sets);
+    for _ in 0..60 {
+        faulty.must_produce(0, 40_000);
+    }
+    faulty.broker.signal(libc::SIGTERM);
+    assert!(faulty.ended().success());
+    // The first read is that of the shared stretch.
+    let rule = "read *-0/00000000000000000000.log eio times=1";
+    faulty.broker = spawn(&faulty.data, &faulty.settings, Some(rule), &faulty.log);
+    faulty.wire = connect(&faulty.broker);
+    for _ in 0..2 {
+        let records = faulty.wire.fetch(TOPIC, 0, 0).expect("it can be read now");
+        assert!(records.len() > 10 && records[0].0 == 0);
+    }
+    assert_eq!(faulty.faults_made(), 1, "it was met");
+    faulty.stays_whole_after_a_kill(1);
+}
+
+#[test]
 fn slow_syncs_lose_nothing_and_refuse_nobody() {
     const PARTITIONS: i32 = 16;
     for rule in ["sync * delay=2", "sync * delay=10"] {

@@ -214,6 +214,18 @@ core_metrics! {
     disk_read_bytes: Counter,
         "Bytes read from log segments.",
         "Competes with writes on a slow disk; see `cache_misses`.";
+    cold_read_hits: Counter,
+        "Stretches of history that were found in memory: read for another reader, or ahead.",
+        "With consumers that catch up, most of what they read; else `memory.total` is small for as many.";
+    cold_reads_joined: Counter,
+        "Stretches of history that were being read already when a reader asked for them.",
+        "Many beside `cold_read_hits`: consumers are faster than the disk.";
+    read_ahead_bytes: Counter,
+        "Bytes of history that were read before anybody asked for them.",
+        "Near none while consumers catch up: the disk is busy with writes, or `memory.total` is small.";
+    read_ahead_wasted_bytes: Counter,
+        "Of these, bytes that went without having been asked for.",
+        "More than a tenth of `read_ahead_bytes`: too many consumers read history at once; give the broker more memory (`memory.total`).";
     disk_writes: Counter,
         "Write operations on log segments.",
         "`produce_bytes` divided by it is the write size; well under 16 KiB at high load means many partitions with little traffic each.";
@@ -277,6 +289,9 @@ core_metrics! {
     memory_cold_read_bytes: Gauge,
         "Memory held by reads of history until they are sent.",
         "At its share of `memory.total` further ones are refused with `OVER_BUDGET` and tried again: too many consumers read history at once.";
+    memory_cold_kept_bytes: Gauge,
+        "Memory that holds history for the next reader, within the same share of `memory.total`.",
+        "It gives way to reads, so it needs no action.";
     memory_socket_bytes: Gauge,
         "Memory held by frames that are larger than a connection's read buffer.",
         "Near its share of `memory.total` connections are closed: see `frames_over_budget`.";

@@ -242,6 +242,7 @@ impl State {
         let slot = self.logs.get_mut(log.slot as usize);
         if let Some(opened) = slot.and_then(|slot| slot.take_if(|opened| opened.id == log)) {
             self.launches.push(Launch::Trash {
+                log,
                 files: opened.files,
             });
         }

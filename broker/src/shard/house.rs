@@ -3,7 +3,10 @@
 use std::{rc::Weak, time::Duration};
 
 use glommio::timer::sleep;
-use tackboard_logic::shard::interface::{Input, LogSpace, ShardStats};
+use tackboard_logic::shard::{
+    cold::ColdStats,
+    interface::{Input, LogSpace, ShardStats},
+};
 
 use super::{Shard, state::State};
 
@@ -13,6 +16,7 @@ const HOUSEKEEPING: Duration = Duration::from_secs(1);
 /// Runs until the core has drained. Does not keep the shard while it rests: the core may end meanwhile.
 pub(super) async fn keep_house(house: Weak<Shard>) {
     let mut known = ShardStats::default();
+    let mut known_cold = ColdStats::default();
     while let Some(shard) = house.upgrade()
         && !shard.state.borrow().drained
     {
@@ -30,19 +34,27 @@ pub(super) async fn keep_house(house: Weak<Shard>) {
             state.step(Input::Tick, &[]);
             known = state.publish(known);
         });
-        shard.publish_held();
+        known_cold = shard.publish_held(known_cold);
         drop(shard);
         sleep(HOUSEKEEPING).await;
     }
 }
 
 impl Shard {
-    /// What connections and reads hold.
-    fn publish_held(&self) {
+    /// What connections and reads hold, and what reads of history did since `known`.
+    fn publish_held(&self, known: ColdStats) -> ColdStats {
         let metrics = self.metrics();
-        let cold_bytes = self.config.memory.per_core.cold_reads;
-        let free = self.cold_bytes.available();
-        metrics.memory_cold_read_bytes.set(cold_bytes - free);
+        let (bytes_in_use, kept_bytes, cold) = self.history.report();
+        metrics.memory_cold_read_bytes.set(bytes_in_use);
+        metrics.memory_cold_kept_bytes.set(kept_bytes);
+        metrics.cold_read_hits.add(cold.hits - known.hits);
+        metrics.cold_reads_joined.add(cold.joined - known.joined);
+        metrics
+            .read_ahead_bytes
+            .add(cold.ahead_bytes - known.ahead_bytes);
+        metrics
+            .read_ahead_wasted_bytes
+            .add(cold.wasted_bytes - known.wasted_bytes);
         metrics
             .memory_socket_bytes
             .set(self.read_bytes.get() as u64);
@@ -54,6 +66,7 @@ impl Shard {
         }
         metrics.requests_in_flight.set(requests);
         metrics.request_bytes_in_flight.set(bytes);
+        cold
     }
 }
 

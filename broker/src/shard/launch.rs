@@ -4,7 +4,7 @@ use std::{cell::RefCell, rc::Rc};
 
 use glommio::io::{DmaBuffer, ReadResult};
 use tackboard_logic::{
-    log::{find_record, recovery::RecoveredLog, trim_read},
+    log::{find_record, recovery::RecoveredLog, stretch::block_bytes, trim_read},
     request::lookup::{ListedOffset, Lookup, LookupStep, Unreadable},
     shard::interface::{
         DiskRead, Effect, Input, LedgerFile, LogId, Reopen, SegmentBase, StorageFault, SyncId,
@@ -27,7 +27,7 @@ use crate::disk::{
 
 /// How long a removal waits before it looks again whether a segment is still being opened.
 const OPENING_PAUSE: std::time::Duration = std::time::Duration::from_millis(1);
-/// Reads of segments in flight per core; more wait their turn.
+/// Requests of a core that read segments at once; more wait their turn.
 pub const READS_IN_FLIGHT_MAX: usize = 16;
 
 /// One operation to start.
@@ -57,7 +57,10 @@ pub enum Launch {
         lookups: Vec<(u32, Lookup)>,
     },
     /// Move a deleted log to the trash.
-    Trash { files: Rc<RefCell<LogFiles>> },
+    Trash {
+        log: LogId,
+        files: Rc<RefCell<LogFiles>>,
+    },
 }
 
 /// One write of the ledger; they run one after another.
@@ -167,12 +170,15 @@ impl Shard {
                     });
                 }
             }),
-            Launch::Trash { files } => self.spawn_flush(async move {
-                files.borrow_mut().doom(None);
-                no_opens(&files).await;
-                let folder = files.borrow().folder().to_owned();
-                shard.move_to_trash(folder).await;
-            }),
+            Launch::Trash { log, files } => {
+                self.history.forget(log, None);
+                self.spawn_flush(async move {
+                    files.borrow_mut().doom(None);
+                    no_opens(&files).await;
+                    let folder = files.borrow().folder().to_owned();
+                    shard.move_to_trash(folder).await;
+                });
+            }
             storage => self.spawn_flush(async move {
                 if let Some(input) = shard.store(storage).await {
                     shard.enter(|state| state.step(input, &[]));
@@ -331,6 +337,7 @@ impl Shard {
     /// it; what they bring is not used.
     async fn reopen(&self, reopen: &Reopen) -> Result<Box<RecoveredLog>, StorageFault> {
         let files = self.files(reopen.log).ok_or(GONE)?;
+        self.history.forget(reopen.log, None);
         files.borrow_mut().doom(None);
         no_opens(&files).await;
         let folder = files.borrow().folder().to_owned();
@@ -388,6 +395,7 @@ impl Shard {
         let Some(files) = self.files(log) else {
             return;
         };
+        self.history.forget(log, Some(segment));
         files.borrow_mut().doom(Some(segment));
         no_opens(&files).await;
         let folder = files.borrow().folder().to_owned();
@@ -468,7 +476,7 @@ impl Shard {
     // ---- reading --------------------------------------------------------------------------------------------------
 
     async fn read_batches(
-        &self,
+        self: &Rc<Self>,
         request: Key,
         log: LogId,
         read: &DiskRead,
@@ -478,17 +486,27 @@ impl Shard {
         if !self.state.borrow_mut().is_wanted(request) {
             return Ok(fetched);
         }
+        match self.read_shared(log, read).await {
+            Some(pieces) => fetched.pieces = pieces,
+            None => fetched.pieces.extend(self.read_alone(log, read).await?),
+        }
+        Ok(fetched)
+    }
+
+    /// Reads exactly what `read` names, for this request alone.
+    async fn read_alone(&self, log: LogId, read: &DiskRead) -> Result<Option<Piece>, Failure> {
         // What is read is held until the whole request is answered and sent. To wait for room here could wait for the
         // request itself, so one that finds none is refused and tried again by its client.
-        let Ok(permit) = self
-            .cold_bytes
-            .try_acquire_static_permit(u64::from(read.length))
+        let Some(hold) = self
+            .history
+            .demand_alone(block_bytes(read.file_at, read.length))
         else {
             let message = "reads of history hold all the memory they may; try again";
             return Err(Failure::new(ErrorCode::OverBudget, message));
         };
         let read_bytes = self.read_all(log, read.segment, read.file_at, read.length);
         let read_bytes = read_bytes.await;
+        self.history.landed(hold.id(), read_bytes.clone());
         if self.was_cut_since(log, read.leader_epoch) {
             return Err(Failure::plain(ErrorCode::NotLeaderOrFollower));
         }
@@ -496,15 +514,15 @@ impl Shard {
             Ok(bytes) => bytes,
             Err(fault) => return Err(self.not_fetched(log, read, fault)),
         };
+        self.metrics().disk_read_bytes.add(bytes.len() as u64);
         let range =
             trim_read(&bytes, read).map_err(|damage| self.damaged(log, &damage.to_string()))?;
-        self.metrics().disk_read_bytes.add(bytes.len() as u64);
-        if !range.is_empty() {
-            let slice = ReadResult::slice(&bytes, range.start, range.len());
-            let slice = slice.expect("logic trims within the bytes it was given");
-            fetched.pieces.push(Piece::Read(slice, permit));
+        if range.is_empty() {
+            return Ok(None);
         }
-        Ok(fetched)
+        let slice = ReadResult::slice(&bytes, range.start, range.len());
+        let slice = slice.expect("logic trims within the bytes it was given");
+        Ok(Some(Piece::Read(slice, hold)))
     }
 
     /// What to answer when the bytes of a fetch could not be read.
@@ -523,13 +541,13 @@ impl Shard {
         }
     }
 
-    fn was_cut_since(&self, log: LogId, leader_epoch: LeaderEpoch) -> bool {
+    pub(super) fn was_cut_since(&self, log: LogId, leader_epoch: LeaderEpoch) -> bool {
         let state = self.state.borrow();
         state.machine.was_cut_since(log, leader_epoch)
     }
 
     /// Reads a range of a segment.
-    async fn read_all(
+    pub(super) async fn read_all(
         &self,
         log: LogId,
         segment: SegmentBase,

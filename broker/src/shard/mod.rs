@@ -11,11 +11,12 @@
 //! 3. Every queue has a bound: requests by the connections' budgets, their entries by
 //!    [`EntryRoom`](tackboard_logic::request::entries::EntryRoom), calls by
 //!    [`CALLS_MAX`](tackboard_logic::request::calls::CALLS_MAX), reads by
-//!    [`launch::READS_IN_FLIGHT_MAX`], loans by [`loan::LOANS_PER_CORE_MAX`], writes and syncs by logic (of a log there is
+//!    [`launch::READS_IN_FLIGHT_MAX`] and [`cold::STRETCH_READS_IN_FLIGHT_MAX`], loans by [`loan::LOANS_PER_CORE_MAX`], writes and syncs by logic (of a log there is
 //!    one sync in flight).
 //!
 //! Start reading at [`Shard::enter`].
 
+pub mod cold;
 pub mod control;
 mod effects;
 mod house;
@@ -51,6 +52,7 @@ use crate::{
     disk::{file::Access, paths::DataPaths},
     native::connection::Connection,
 };
+use cold::History;
 use launch::{LedgerWrite, Rider};
 use slab::{Key, Slab};
 use state::State;
@@ -79,8 +81,8 @@ pub struct Shard {
     ended: Cell<bool>,
     ledger_fault: Cell<Option<tackboard_logic::shard::interface::StorageFault>>,
     reads: Reads,
-    /// Bytes that reads of history may hold until they are sent.
-    cold_bytes: Rc<Semaphore>,
+    stretch_reads: Reads,
+    history: History,
     read_bytes: Rc<Cell<usize>>,
     /// Folders in the trash, and since when.
     trash: RefCell<Vec<(std::time::Instant, PathBuf)>>,
@@ -101,10 +103,14 @@ impl Drop for ReadBytes {
     }
 }
 
-/// Turns of reading segments.
+/// Turns at reading segments.
 struct Reads(Rc<Semaphore>);
 
 impl Reads {
+    fn new(most: usize) -> Self {
+        Reads(Rc::new(Semaphore::new(most as u64)))
+    }
+
     async fn take(&self) -> glommio::sync::Permit<'_> {
         let permit = self.0.acquire_permit(1).await;
         permit.expect("the semaphore is never closed")

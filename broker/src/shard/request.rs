@@ -6,10 +6,7 @@
 use std::{ops::Range, rc::Rc, sync::Arc};
 
 use bytes::Bytes;
-use glommio::{
-    io::{DmaBuffer, ReadResult},
-    sync::StaticPermit,
-};
+use glommio::io::{DmaBuffer, ReadResult};
 use tackboard_logic::{
     request::{
         account::Held,
@@ -24,7 +21,7 @@ use tackboard_schema::{
     CoreId, CorrelationId, ErrorCode, Offset, PartitionIndex, TimestampMs, TopicPartition,
 };
 
-use super::{loan::Loan, slab::Key};
+use super::{cold::Hold, loan::Loan, slab::Key};
 use crate::native::connection::Connection;
 
 /// Where the answer goes.
@@ -114,8 +111,8 @@ impl Fetched {
 pub enum Piece {
     /// Part of a frozen append buffer.
     Chunk(Rc<DmaBuffer>, Range<usize>),
-    /// Part of what was read from a segment, with its share of the budget for reads of history.
-    Read(ReadResult, StaticPermit),
+    /// Part of what was read from a segment, with what counts in the budget for reads of history.
+    Read(ReadResult, Hold),
     /// The short rest behind a cut buffer.
     Owned(Bytes),
     /// A piece of what another core lent, by its index.

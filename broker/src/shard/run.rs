@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use glommio::{net::TcpListener, sync::Semaphore, timer::sleep};
+use glommio::{net::TcpListener, timer::sleep};
 use tackboard_logic::{
     ledger::{LedgerImage, LedgerStart},
     log::recovery::RestartClass,
@@ -33,6 +33,7 @@ use tackboard_schema::{CoreId, TimestampMs, native::HeadBuilder};
 
 use super::{
     Queues, Reads, Shard,
+    cold::{History, STRETCH_READS_IN_FLIGHT_MAX},
     house::keep_house,
     launch::{LedgerWrite, READS_IN_FLIGHT_MAX},
     loan::Loans,
@@ -375,8 +376,9 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         stopping: Cell::new(false),
         ended: Cell::new(false),
         ledger_fault: Cell::new(None),
-        reads: Reads(Rc::new(Semaphore::new(READS_IN_FLIGHT_MAX as u64))),
-        cold_bytes: Rc::new(Semaphore::new(seed.config.memory.per_core.cold_reads)),
+        reads: Reads::new(READS_IN_FLIGHT_MAX),
+        stretch_reads: Reads::new(STRETCH_READS_IN_FLIGHT_MAX),
+        history: History::new(seed.config.memory.per_core.cold_reads),
         read_bytes: Rc::default(),
         trash: RefCell::default(),
     }
