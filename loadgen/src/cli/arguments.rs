@@ -12,6 +12,7 @@ use super::plan::{Mode, Plan};
 use super::settings::Of;
 use super::{quantity, scenario, settings};
 use crate::compare::comparison::THRESHOLD_DEFAULT;
+use crate::search::machine::RATE_MIN;
 use crate::search::table::Question;
 use crate::workload::schedule::Pace;
 
@@ -318,8 +319,8 @@ fn search(matches: &ArgMatches, faults: &mut SettingFaults) -> SearchPlan {
     for (field, is_given, allowed) in [
         (
             "--rate",
-            !matches!(plan.pace, Pace::Constant(_) | Pace::Poisson(_)),
-            "a rate to begin with",
+            !matches!(plan.pace, Pace::Constant(rate) | Pace::Poisson(rate) if rate >= RATE_MIN),
+            "a rate to begin with, 100 or more",
         ),
         ("--mode", plan.mode == Mode::Consume, "both or produce"),
         (
@@ -550,6 +551,7 @@ mod tests {
         for (line, expected) in [
             ("search --p99 5", "--p99 = \"5\""),
             ("search --p99 5ms --rate max", "a rate to begin with"),
+            ("search --p99 5ms --rate 99", "a rate to begin with"),
             (
                 "search --p99 5ms --mode consume --topic x --broker a:1",
                 "both or produce",

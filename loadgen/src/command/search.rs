@@ -13,16 +13,10 @@ use crate::drive::broker::Broker;
 use crate::drive::spec::StageSpec;
 use crate::report::json;
 use crate::report::progress::Progress;
-use crate::search::machine::{Bounds, Search};
+use crate::search::machine::{Bounds, RATE_MAX, RATE_MIN, Search};
 use crate::search::probe::Probe;
 use crate::search::table;
 use crate::workload::schedule::Pace;
-
-/// No lower rate is tried: a p99 takes hundreds of events.
-const RATE_MIN: f64 = 100.0;
-
-/// No higher rate is tried: the most that `--rate` takes.
-const RATE_MAX: f64 = 1e8;
 
 /// Searches.
 pub fn run(asked: SearchPlan, session: &Session) -> Result<Ending> {

@@ -8,6 +8,12 @@
 //!
 //! Invariants: at most `probes_max` probes; `passed < failed`; every rate lies within the bounds.
 
+/// No lower rate is tried: a p99 takes hundreds of events.
+pub const RATE_MIN: f64 = 100.0;
+
+/// No higher rate is tried: the most that `--rate` takes.
+pub const RATE_MAX: f64 = 1e8;
+
 /// Factor between two rates while no bound is known.
 pub const GROWTH: f64 = 2.0;
 

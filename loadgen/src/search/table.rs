@@ -46,7 +46,16 @@ pub fn heading() -> String {
 pub fn found(search: &Search, probes: &[Probe], question: Question) -> String {
     let bound = span(question.p99_max);
     let Some(passed) = search.passed() else {
-        return format!("no rate that was tried keeps its schedule with a p99 of {bound}");
+        return match search.end() {
+            Some(_) => {
+                format!("no rate that was tried keeps its schedule with a p99 of {bound}")
+            }
+            None => "nothing yet: it was ended before a rate passed".to_owned(),
+        };
+    };
+    let not_further = match search.end() {
+        Some(_) => "there were no more probes",
+        None => "it was ended before",
     };
     let best = probes
         .iter()
@@ -60,8 +69,8 @@ pub fn found(search: &Search, probes: &[Probe], question: Question) -> String {
         (Some(failed), end) => {
             let apart = (failed / passed - 1.0) * 100.0;
             let enough = match end {
-                Some(End::Precise) => "",
-                _ => ", less near than was asked: there were no more probes",
+                Some(End::Precise) => String::new(),
+                _ => format!(", less near than was asked: {not_further}"),
             };
             format!(
                 "{text}; {} ev/s, {apart:.1} % more, failed {FAILURES_BELIEVED} times{enough}",
@@ -71,7 +80,9 @@ pub fn found(search: &Search, probes: &[Probe], question: Question) -> String {
         (None, Some(End::HighestPassed)) => {
             format!("{text}; it is the highest rate that is tried")
         }
-        (None, _) => format!("{text}; no rate failed, and there were no more probes"),
+        (None, _) => {
+            format!("{text}; no rate failed {FAILURES_BELIEVED} times, and {not_further}")
+        }
     }
 }
 
@@ -160,8 +171,28 @@ mod tests {
             "{short}"
         );
         assert!(said(20, 20_000.0).ends_with("it is the highest rate that is tried"));
-        assert!(said(1, 1e6).ends_with("no rate failed, and there were no more probes"));
+        assert!(said(1, 1e6).ends_with("no rate failed 2 times, and there were no more probes"));
         assert!(said(0, 1e6).starts_with("no rate that was tried"));
+    }
+
+    #[test]
+    fn a_search_that_was_ended_claims_no_more_than_it_saw() {
+        let mut search = Search::new(Bounds {
+            rate_first: 10_000.0,
+            rate_min: 1000.0,
+            rate_max: 1e6,
+            precision: QUESTION.precision,
+            probes_max: 20,
+        });
+        assert!(found(&search, &[], QUESTION).starts_with("nothing yet"));
+        search.note(true);
+        let ending = "no rate failed 2 times, and it was ended before";
+        assert!(found(&search, &[], QUESTION).ends_with(ending));
+        search.note(false);
+        assert!(found(&search, &[], QUESTION).ends_with(ending));
+        search.note(false);
+        let ending = "less near than was asked: it was ended before";
+        assert!(found(&search, &[], QUESTION).ends_with(ending));
     }
 
     #[test]
