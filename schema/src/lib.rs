@@ -1,8 +1,8 @@
 //! Every byte layout of Tackboard that crosses a socket or a restart.
 //!
 //! Owns: the native protocol's frame and heads, the record batch (Kafka's format, version 2) with its
-//! compression codecs, the layouts of the broker's own files, the ids, topic names and error codes that
-//! all of them speak of.
+//! compression codecs, the messages of Kafka's protocol, the layouts of the broker's own files, the ids,
+//! topic names and error codes that all of them speak of.
 //!
 //! Not here: files, sockets, clocks, threads, and any decision. Everything is a function over bytes.
 //!

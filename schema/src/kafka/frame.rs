@@ -86,7 +86,7 @@ impl RequestFrame {
         })
     }
 
-    /// Reads the request. It must be of the API that the header names.
+    /// Reads the request. Panics if it isn't of the API that the header names.
     pub fn body<R: Request>(mut self) -> Result<R, DecodeError> {
         assert_eq!(R::API, self.api, "the request of another API");
         let request = R::read(&mut self.body)?;

@@ -103,3 +103,22 @@ impl fmt::Debug for Str {
         fmt::Debug::fmt(self.as_str(), f)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    #[test]
+    fn maps_are_searched_by_what_the_text_says() {
+        let frame = Bytes::from_static(b"..topic..");
+        let slice = Str::from_utf8(frame.slice(2..7), 2).unwrap();
+        let known = HashMap::from([(slice.detached(), 1)]);
+        assert_eq!(known.get("topic"), Some(&1));
+        assert_eq!(known.get(&Str::from("topic".to_owned())), Some(&1));
+        assert_eq!(known.get("topics"), None);
+        assert!(slice == "topic" && slice == Str::from_static("topic"));
+        assert_eq!(format!("{slice:?} {slice:>7}"), "\"topic\"   topic");
+    }
+}
