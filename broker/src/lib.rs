@@ -12,6 +12,7 @@ mod documents;
 pub mod embedded;
 #[cfg(test)]
 mod golden;
+pub mod kafka;
 pub mod native;
 mod random;
 pub mod serve;

@@ -334,6 +334,9 @@ fn after_start(handle: &Handle, took: Duration) -> String {
         })
         .collect();
     let _ = writeln!(text, "native   {native}   {}", cores.join(", "));
+    if let Some(kafka) = handle.kafka_address() {
+        let _ = writeln!(text, "kafka    {kafka}");
+    }
     if let Some(http) = handle.http_address() {
         let _ = writeln!(text, "http     {http}   /metrics, /healthz, /readyz");
     }

@@ -132,6 +132,10 @@ const LAYERS: &[Layer] = &[
         never: CONTROL_ONLY,
     },
     Layer {
+        place: "broker/src/kafka",
+        never: CONTROL_ONLY,
+    },
+    Layer {
         place: "broker/src/control",
         never: &[
             "glommio",
@@ -141,6 +145,7 @@ const LAYERS: &[Layer] = &[
             "crate::shard",
             "crate::disk",
             "crate::native",
+            "crate::kafka",
             "crate::cli",
         ],
     },
@@ -176,6 +181,10 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         place: "broker/src/native",
+        never: &["crate::cli", "crate::check", "crate::disk", "crate::serve"],
+    },
+    Layer {
+        place: "broker/src/kafka",
         never: &["crate::cli", "crate::check", "crate::disk", "crate::serve"],
     },
     Layer {

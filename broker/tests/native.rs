@@ -707,6 +707,7 @@ fn a_second_broker_on_the_folder_or_the_port_is_refused_by_name() {
         let sets = vec![
             format!("native.bind={native}"),
             "native.core_bind=127.0.0.1:0".into(),
+            "kafka.bind=127.0.0.1:0".into(),
             "http.bind=off".into(),
             "cores=[0]".into(),
             "memory.total=128 MiB".into(),

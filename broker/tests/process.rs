@@ -356,7 +356,7 @@ fn a_start_that_finds_its_port_taken_leaves_no_folder_behind() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("bound");
     let folder = data.path().join("new/data");
-    for key in ["native.bind", "native.core_bind", "http.bind"] {
+    for key in ["native.bind", "native.core_bind", "kafka.bind", "http.bind"] {
         let output = serve(&folder, &["--set", &format!("{key}={address}")])
             .output()
             .expect("runs");

@@ -33,6 +33,7 @@ fn serve(data: &std::path::Path, log: std::fs::File) -> Process {
     for set in [
         "native.bind=127.0.0.1:0",
         "native.core_bind=127.0.0.1:0",
+        "kafka.bind=off",
         "http.bind=off",
         "cores=[0, 1]",
         "memory.total=256 MiB",

@@ -84,6 +84,7 @@ impl Broker {
             .arg(data)
             .args(["--set", &format!("native.bind=127.0.0.1:{port}")])
             .args(["--set", "native.core_bind=127.0.0.1:0"])
+            .args(["--set", "kafka.bind=off"])
             .args(["--set", "http.bind=off"])
             .args(["--set", &format!("durability.default={durability}")])
             .stdin(Stdio::null())

@@ -275,6 +275,7 @@ fn written(value: &DeValue<'_>) -> Written {
                 None => Written::Other("a list"),
             }
         }
+        DeValue::Boolean(value) => Written::Text(value.to_string()),
         other => Written::Other(other.type_str()),
     }
 }

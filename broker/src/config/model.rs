@@ -21,6 +21,12 @@ pub struct Config {
     pub native_bind: SocketAddr,
     /// What clients are told instead of `native_bind`.
     pub native_advertised: Option<(String, u16)>,
+    /// Listener for clients of Kafka that any core serves; None: off.
+    pub kafka_bind: Option<SocketAddr>,
+    /// What they are told instead of `kafka_bind`.
+    pub kafka_advertised: Option<(String, u16)>,
+    /// Whether a client of Kafka gets a topic by asking for it.
+    pub auto_create_topics: bool,
     /// Core i listens on this address, port + i; port 0: the system picks one for each.
     pub native_core_bind: SocketAddr,
     /// The host that clients are told for the cores' own listeners.

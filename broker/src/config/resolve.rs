@@ -89,6 +89,9 @@ impl Reader<'_> {
                 .address("native.bind")
                 .expect("native.bind has no word"),
             native_advertised: self.host_port("native.advertised"),
+            kafka_bind: self.address("kafka.bind"),
+            kafka_advertised: self.host_port("kafka.advertised"),
+            auto_create_topics: self.word("auto.create.topics.enable") == "true",
             native_core_bind: self
                 .address("native.core_bind")
                 .expect("native.core_bind has no word"),
@@ -400,6 +403,13 @@ impl Relations<'_> {
             let problem = "clients cannot connect to that address; set native.advertised to the host and port that they can reach".to_owned();
             self.disagree("native.bind", "native.advertised", problem);
         }
+        let unspecified = config
+            .kafka_bind
+            .is_some_and(|address| address.ip().is_unspecified());
+        if unspecified && config.kafka_advertised.is_none() {
+            let problem = "clients cannot connect to that address; set kafka.advertised to the host and port that they can reach".to_owned();
+            self.disagree("kafka.bind", "kafka.advertised", problem);
+        }
         let core_host = &config.native_core_advertised_host;
         if config.native_core_bind.ip().is_unspecified() && core_host.is_none() {
             let problem = "clients cannot connect to that address; set native.core_advertised_host to the host that they can reach".to_owned();
@@ -415,6 +425,7 @@ impl Relations<'_> {
         let core_ports = usize::from(core_port)..usize::from(core_port) + core_count;
         for (key, address) in [
             ("native.bind", Some(config.native_bind)),
+            ("kafka.bind", config.kafka_bind),
             ("http.bind", config.http_bind),
         ] {
             let Some(address) = address else { continue };
@@ -428,14 +439,19 @@ impl Relations<'_> {
                 self.disagree(key, "native.core_bind", problem);
             }
         }
-        let conflict = config.http_bind.is_some_and(|http| {
-            http.port() != 0
-                && http.port() == config.native_bind.port()
-                && same_host(http, config.native_bind)
-        });
-        if conflict {
-            let problem = format!("same port as {}", self.shown("native.bind"));
-            self.disagree("http.bind", "native.bind", problem);
+        let native = ("native.bind", Some(config.native_bind));
+        let kafka = ("kafka.bind", config.kafka_bind);
+        let http = ("http.bind", config.http_bind);
+        for ((key, address), (other_key, other)) in [(http, native), (kafka, native), (http, kafka)]
+        {
+            let (Some(address), Some(other)) = (address, other) else {
+                continue;
+            };
+            let same_port = address.port() != 0 && address.port() == other.port();
+            if same_port && same_host(address, other) {
+                let problem = format!("same port as {}", self.shown(other_key));
+                self.disagree(key, other_key, problem);
+            }
         }
     }
 }

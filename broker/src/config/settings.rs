@@ -60,6 +60,8 @@ pub enum Kind {
     Cores,
     /// `"all"` or a number of replicas.
     Acks,
+    /// `true` or `false`.
+    Switch,
     /// One of some words.
     Choice(&'static [&'static str]),
 }
@@ -183,6 +185,20 @@ const LISTENERS: &[Setting] = &[
         "\"none\"",
         Some("advertised.listeners"),
         "Host and port that clients are told instead of native.bind. Needed when native.bind is 0.0.0.0 or [::], or behind address translation.",
+    ),
+    setting(
+        "kafka.bind",
+        Kind::Address { words: &["off"] },
+        "\"127.0.0.1:9092\"",
+        Some("listeners"),
+        "Address of the listener for clients of Apache Kafka, which any core serves. \"off\" turns it off. Port 0: the system picks one.",
+    ),
+    setting(
+        "kafka.advertised",
+        Kind::HostPort { words: &["none"] },
+        "\"none\"",
+        Some("advertised.listeners"),
+        "Host and port that clients of Apache Kafka are told instead of kafka.bind. Needed when kafka.bind is 0.0.0.0 or [::], or behind address translation.",
     ),
     setting(
         "native.core_bind",
@@ -365,6 +381,13 @@ const TOPICS: &[Setting] = &[
         "1",
         Some("num.partitions"),
         "Partitions of a topic whose creator names no number.",
+    ),
+    setting(
+        "auto.create.topics.enable",
+        Kind::Switch,
+        "true",
+        Some("auto.create.topics.enable"),
+        "Whether a topic is created when a client of Apache Kafka asks for one that does not exist.",
     ),
     setting(
         "default.replication.factor",

@@ -138,6 +138,7 @@ impl Kind {
             | Kind::Host { words }
             | Kind::Choice(words) => words,
             Kind::Cores | Kind::Acks => &["all"],
+            Kind::Switch => &["true", "false"],
             Kind::Path => &[],
         }
     }
@@ -165,6 +166,7 @@ impl Kind {
             Kind::Path => "a folder, e.g. \"/var/lib/tackboard\"".to_owned(),
             Kind::Cores => "\"all\" or a list of CPU ids, e.g. [0, 1]".to_owned(),
             Kind::Acks => "\"all\" or a whole number from 0 to 32767".to_owned(),
+            Kind::Switch => return "true or false".to_owned(),
             Kind::Choice(words) => return quoted_list(words),
         };
         match self {
@@ -186,6 +188,7 @@ impl Kind {
             Kind::Path => "folder",
             Kind::Cores => "list of CPUs",
             Kind::Acks => "acks",
+            Kind::Switch => "true or false",
             Kind::Choice(_) => "word",
         }
     }

@@ -6,7 +6,11 @@ use std::{
     sync::{Arc, atomic::AtomicUsize},
 };
 
-use tackboard_logic::{ledger::LedgerStart, metadata::Image, shard::interface::LedgerFile};
+use tackboard_logic::{
+    ledger::LedgerStart,
+    metadata::{Endpoint, Image},
+    shard::interface::LedgerFile,
+};
 use tackboard_runtime::{CoreHandle, CoreSettings, InboxReceiver, Watchdog, inbox, spawn};
 use tackboard_schema::{CoreId, TopicPartition};
 
@@ -32,6 +36,7 @@ pub(super) struct StartCores<'a> {
     pub watchdog: &'a Watchdog,
     pub image: &'a Arc<Image>,
     pub native: (OwnedFd, SocketAddr),
+    pub kafka: Option<((OwnedFd, SocketAddr), Endpoint)>,
     pub cores: Vec<(OwnedFd, SocketAddr)>,
     pub control_receivers: Vec<InboxReceiver<ToCore>>,
     pub to_control: flume::Sender<ToControl>,
@@ -93,6 +98,11 @@ fn seeds(
     let drained = Arc::new(AtomicUsize::new(0));
     let ledger = Arc::new(with.folder.ledger.clone());
     let (mut any_socket, any_address) = (Some(with.native.0), with.native.1);
+    let mut kafka_socket = None;
+    let kafka = with.kafka.map(|((socket, address), endpoint)| {
+        kafka_socket = Some(socket);
+        (address, endpoint)
+    });
     let parts = (with.cores.into_iter())
         .zip(with.control_receivers)
         .zip(peer_receivers);
@@ -114,6 +124,8 @@ fn seeds(
             ledger: ledger.clone(),
             ledger_start: ledger_start(with.folder, with.config, with.image, core),
             any_core: (any_address, any_socket.take()),
+            kafka: (kafka.as_ref())
+                .map(|(address, endpoint)| ((*address, kafka_socket.take()), endpoint.clone())),
             own,
             from_control,
             from_peers,

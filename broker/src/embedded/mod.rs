@@ -76,6 +76,7 @@ pub struct Handle {
     cores: Vec<CoreHandle<bool>>,
     watchdog: Option<Watchdog>,
     native: SocketAddr,
+    kafka: Option<SocketAddr>,
     core_addresses: Vec<SocketAddr>,
     /// What recovery did.
     pub recovered: Recovered,
@@ -106,6 +107,11 @@ impl Handle {
     /// The native listener that any core answers.
     pub fn native_address(&self) -> SocketAddr {
         self.native
+    }
+
+    /// The listener for clients of Kafka.
+    pub fn kafka_address(&self) -> Option<SocketAddr> {
+        self.kafka
     }
 
     /// Each core's own listener.

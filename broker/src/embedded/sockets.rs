@@ -20,6 +20,8 @@ const IN_USE_PAUSE: Duration = Duration::from_millis(50);
 pub(super) struct Sockets {
     /// The native listener that any core answers.
     pub native: (OwnedFd, SocketAddr),
+    /// That for clients of Kafka; `None` when it is off.
+    pub kafka: Option<(OwnedFd, SocketAddr)>,
     /// Each core's own.
     pub cores: Vec<(OwnedFd, SocketAddr)>,
     /// The admin HTTP server's; `None` when it is off.
@@ -66,6 +68,9 @@ pub(super) fn bind(config: &Config) -> Result<Sockets, StartError> {
         }
     };
     let native = reserve(config.native_bind).map_err(refuse("native.bind", config.native_bind))?;
+    let kafka = (config.kafka_bind)
+        .map(|address| reserve(address).map_err(refuse("kafka.bind", address)))
+        .transpose()?;
     let mut cores = Vec::new();
     for index in 0..config.cores.len() as u16 {
         let mut address = config.native_core_bind;
@@ -85,6 +90,7 @@ pub(super) fn bind(config: &Config) -> Result<Sockets, StartError> {
         .transpose()?;
     Ok(Sockets {
         native,
+        kafka,
         cores,
         http,
     })

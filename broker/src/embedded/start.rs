@@ -45,6 +45,7 @@ pub fn start_then(config: Config, ready: impl FnOnce()) -> Result<Handle, StartE
     let (control_senders, control_receivers): (Vec<_>, Vec<_>) =
         (0..core_count).map(|_| inbox(CONTROL_INBOX_MAX)).unzip();
     let native = sockets.native.1;
+    let kafka = sockets.kafka.as_ref().map(|(_, address)| *address);
     let core_addresses: Vec<_> = sockets.cores.iter().map(|(_, address)| *address).collect();
     let control = ControlConfig {
         cluster_id: ClusterId(folder.cluster_id()),
@@ -86,6 +87,10 @@ pub fn start_then(config: Config, ready: impl FnOnce()) -> Result<Handle, StartE
         watchdog: &watchdog,
         image: &image,
         native: sockets.native,
+        kafka: sockets.kafka.map(|kafka| {
+            let endpoint = advertised(config.kafka_advertised.as_ref(), kafka.1);
+            (kafka, endpoint)
+        }),
         cores: sockets.cores,
         control_receivers,
         to_control,
@@ -100,6 +105,7 @@ pub fn start_then(config: Config, ready: impl FnOnce()) -> Result<Handle, StartE
         cores: Vec::new(),
         watchdog: Some(watchdog),
         native,
+        kafka,
         core_addresses,
         recovered: Recovered::default(),
         faults: Vec::new(),

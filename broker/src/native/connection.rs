@@ -9,7 +9,7 @@ use std::{
 use tackboard_logic::request::account::{Account, AccountLimits, Held};
 use tackboard_runtime::{Notify, net::Shutter};
 
-use crate::shard::request::Piece;
+use crate::{kafka::answers::Answers, shard::request::Piece};
 
 /// Bytes waiting to be sent above which a connection's requests are left unread.
 pub const OUTBOX_BYTES_PAUSE: usize = 4 << 20;
@@ -29,6 +29,15 @@ pub struct OutFrame {
     pub length: usize,
 }
 
+/// Which protocol is spoken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// Our own.
+    Native,
+    /// Kafka's.
+    Kafka,
+}
+
 /// A client's connection, shared by its reader, its writer and the requests it waits for. All on one core.
 pub struct Connection {
     outbox: RefCell<VecDeque<OutFrame>>,
@@ -41,11 +50,13 @@ pub struct Connection {
     /// Until the writer ends: then its descriptor goes, and the number may belong to another connection a moment later.
     shutter: Cell<Option<Shutter>>,
     reading: Cell<bool>,
+    /// What it owes, if its client speaks Kafka's protocol.
+    kafka: Option<Answers>,
 }
 
 impl Connection {
     /// A connection whose socket `shutter` shuts.
-    pub fn new(shutter: Shutter, limits: AccountLimits) -> Rc<Self> {
+    pub fn new(shutter: Shutter, limits: AccountLimits, door: Door) -> Rc<Self> {
         Rc::new(Connection {
             outbox: RefCell::default(),
             account: Cell::new(Account::new(limits)),
@@ -54,7 +65,13 @@ impl Connection {
             closed: Cell::new(false),
             shutter: Cell::new(Some(shutter)),
             reading: Cell::new(true),
+            kafka: (door == Door::Kafka).then(Answers::default),
         })
+    }
+
+    /// What it owes, if its client speaks Kafka's protocol.
+    pub fn kafka(&self) -> Option<&Answers> {
+        self.kafka.as_ref()
     }
 
     fn account_for(&self, change: impl FnOnce(&mut Account)) {

@@ -12,16 +12,19 @@ use tackboard_runtime::net::{Reader, Writer, split};
 use tackboard_schema::frame::{self, ApiKey, Parsed};
 
 use super::{
-    connection::{Connection, OUTBOX_BYTES_PAUSE, OutFrame},
+    connection::{Connection, Door, OUTBOX_BYTES_PAUSE, OutFrame},
     handlers,
 };
-use crate::shard::{ReadBytes, Shard};
+use crate::{
+    kafka::{self, session::FrameFault},
+    shard::{ReadBytes, Shard},
+};
 
 /// Frames handed over between two chances for other tasks.
 pub const FRAMES_PER_TURN_MAX: usize = 256;
 
 /// Serves a connection from `address` until the client, an error or the shutdown ends it. Returns when both halves are done.
-pub async fn serve(shard: Rc<Shard>, stream: TcpStream, address: IpAddr) {
+pub async fn serve(shard: Rc<Shard>, stream: TcpStream, address: IpAddr, door: Door) {
     let (reader, writer) = match split(stream) {
         Ok(halves) => halves,
         Err(error) => {
@@ -35,7 +38,7 @@ pub async fn serve(shard: Rc<Shard>, stream: TcpStream, address: IpAddr) {
         entries_pause: ENTRIES_PER_CONNECTION_PAUSE,
         outbox_bytes_pause: OUTBOX_BYTES_PAUSE,
     };
-    let connection = Connection::new(writer.shutter(), limits);
+    let connection = Connection::new(writer.shutter(), limits, door);
     let place = shard.connection_opened(&connection);
     let sender = shard.spawn_net(send_answers(shard.clone(), connection.clone(), writer));
     if let Err(end) = read_requests(&shard, &connection, reader).await {
@@ -54,6 +57,8 @@ enum End {
     Io(#[from] std::io::Error),
     #[error("framing lost: {0}")]
     Frame(#[from] frame::FrameError),
+    #[error("Kafka's protocol: {0}")]
+    Kafka(#[from] FrameFault),
     #[error("no memory left in the sockets' budget for a frame of {needed} bytes")]
     OverBudget { needed: usize },
 }
@@ -64,7 +69,7 @@ async fn read_requests(
     mut reader: Reader,
 ) -> Result<(), End> {
     let result = read_loop(shard, connection, &mut reader).await;
-    if matches!(result, Err(End::Frame(_))) {
+    if matches!(result, Err(End::Frame(_) | End::Kafka(_))) {
         shard.metrics().frames_broken.increment();
     }
     if matches!(result, Err(End::OverBudget { .. })) {
@@ -93,7 +98,11 @@ async fn read_loop(
                 connection.room.wait().await;
                 continue;
             }
-            let (used, more) = hand_over(shard, connection, &buffer[taken..filled])?;
+            let bytes = &buffer[taken..filled];
+            let (used, more) = match connection.kafka() {
+                None => hand_over(shard, connection, bytes)?,
+                Some(_) => kafka::session::hand_over(shard, connection, bytes)?,
+            };
             taken += used;
             match more {
                 Next::NoAppendRoom => shard.wait_for_append_room(connection).await,
@@ -126,7 +135,8 @@ async fn read_loop(
     }
 }
 
-enum Next {
+/// What the reader does after handing frames over.
+pub enum Next {
     /// There may be whole frames left: a budget of the connection or the turn's bound was reached.
     MoreFrames,
     /// The next frame is an append, and there is no room for it.

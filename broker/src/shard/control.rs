@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     bridge::ProposalResult,
+    kafka,
     native::{
         answer::{self, TopicHeading, send_head},
         connection::Connection,
@@ -190,6 +191,24 @@ impl State {
         configs: Vec<(String, String)>,
     ) {
         connection.take_in(Held::default());
+        let (command, (partitions, replication_factor)) =
+            self.topic_to_create(name, (partitions, replication_factor), configs);
+        let change = TopicChange::Create {
+            partitions,
+            replication_factor,
+        };
+        let target = ProposalTarget::Topic(connection.clone(), correlation_id, change);
+        self.propose_topic(target, command);
+    }
+
+    /// The command that creates a topic, and how many partitions and replicas it will have. -1 stands for the broker's
+    /// own numbers.
+    fn topic_to_create(
+        &self,
+        name: &str,
+        (partitions, replication_factor): (i32, i16),
+        configs: Vec<(String, String)>,
+    ) -> (Command, (i32, i16)) {
         let partitions = match partitions {
             -1 => self.config.default_partitions,
             asked => asked,
@@ -206,11 +225,11 @@ impl State {
             configs,
             at: self.now.wall,
         });
-        let change = TopicChange::Create {
-            partitions,
-            replication_factor,
-        };
-        let target = ProposalTarget::Topic(connection.clone(), correlation_id, change);
+        (command, (partitions, replication_factor))
+    }
+
+    /// Proposes a topic, if there is room on the disk for it.
+    fn propose_topic(&mut self, target: ProposalTarget, command: Command) {
         if self.machine.is_short_of_space() {
             // Its partitions could not be opened.
             let refusal = MetadataRefusal {
@@ -223,6 +242,79 @@ impl State {
             self.refuse_proposal(target, refusal);
         } else {
             self.propose(target, command);
+        }
+    }
+
+    /// Proposes one topic of a request of a client of Kafka.
+    pub fn create_topic_for_kafka(
+        &mut self,
+        connection: &Rc<Connection>,
+        number: CorrelationId,
+        index: usize,
+        name: &str,
+        size: (i32, i16),
+        configs: Vec<(String, String)>,
+    ) {
+        let (command, size) = self.topic_to_create(name, size, configs);
+        let target = ProposalTarget::KafkaTopic {
+            connection: connection.clone(),
+            number,
+            index,
+            size: Some(size),
+        };
+        self.propose_topic(target, command);
+    }
+
+    /// Proposes the end of one topic of a request of a client of Kafka.
+    pub fn delete_topic_for_kafka(
+        &mut self,
+        connection: &Rc<Connection>,
+        number: CorrelationId,
+        index: usize,
+        name: &str,
+    ) {
+        let target = ProposalTarget::KafkaTopic {
+            connection: connection.clone(),
+            number,
+            index,
+            size: None,
+        };
+        let command = Command::DeleteTopic {
+            name: name.to_owned(),
+        };
+        self.propose(target, command);
+    }
+
+    /// Proposes a topic that a client of Kafka has asked for and that is not there. What the client is told: to ask again
+    /// soon, or that no topic can have this name.
+    pub fn create_topic_unasked(&mut self, name: &str) -> ErrorCode {
+        if tackboard_schema::validate_topic_name(name).is_err() {
+            return ErrorCode::InvalidTopicException;
+        }
+        let (command, _) = self.topic_to_create(name, (-1, -1), Vec::new());
+        self.propose_topic(ProposalTarget::UnaskedTopic, command);
+        ErrorCode::LeaderNotAvailable
+    }
+
+    /// Whether the leader epoch that a client of Kafka believes in (-1: it names none) is that of the partition.
+    ///
+    /// # Errors
+    /// `FENCED_LEADER_EPOCH` if it is older, `UNKNOWN_LEADER_EPOCH` if it is newer.
+    pub fn check_epoch(
+        &self,
+        topic: &str,
+        partition: PartitionIndex,
+        epoch: i32,
+    ) -> Result<(), Failure> {
+        let topic = self.topics.topic(topic);
+        let index = usize::try_from(partition.0).ok();
+        let known = index.and_then(|index| topic?.partitions.get(index));
+        match known.map(|known| known.leader_epoch.0) {
+            Some(known) if epoch >= 0 && epoch < known => {
+                Err(Failure::plain(ErrorCode::FencedLeaderEpoch))
+            }
+            Some(known) if epoch > known => Err(Failure::plain(ErrorCode::UnknownLeaderEpoch)),
+            _ => Ok(()),
         }
     }
 
@@ -273,6 +365,9 @@ impl State {
         correlation_id: CorrelationId,
         outcome: Result<ProducerId, Failure>,
     ) {
+        if let Some(answers) = connection.kafka() {
+            return kafka::init_producer_id::answer(answers, connection, correlation_id, outcome);
+        }
         let answer = self.heads.build(|builder| {
             let message =
                 (outcome.as_ref().err()).map(|failure| builder.create_string(&failure.message));
@@ -298,6 +393,28 @@ impl State {
         self.progress.work_done();
         match target {
             ProposalTarget::ProducerIds => self.producer_ids_arrived(result),
+            ProposalTarget::KafkaTopic {
+                connection,
+                number,
+                index,
+                size,
+            } => {
+                if let Some(answers) = connection.kafka() {
+                    kafka::create_topics::decided(
+                        answers,
+                        &connection,
+                        number,
+                        index,
+                        size,
+                        result,
+                    );
+                }
+            }
+            ProposalTarget::UnaskedTopic => {
+                if let Err(MetadataRefusal { code, message }) = result {
+                    tracing::debug!(%code, message, "a topic that a client asked for was not created");
+                }
+            }
             ProposalTarget::Topic(connection, correlation_id, change) => {
                 self.answer_topic_change(&connection, correlation_id, &change, result);
             }

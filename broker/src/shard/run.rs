@@ -16,7 +16,7 @@ use glommio::{net::TcpListener, timer::sleep};
 use tackboard_logic::{
     ledger::{LedgerImage, LedgerStart},
     log::recovery::RestartClass,
-    metadata::Image,
+    metadata::{Endpoint, Image},
     request::{
         calls::{CALLS_MAX, Calls},
         connections::ConnectionRoom,
@@ -53,7 +53,7 @@ use crate::{
         paths::DataPaths,
         segments::sync_folder,
     },
-    native::session,
+    native::{connection::Door, session},
 };
 
 /// Messages an inbox between two cores holds: every call that credit allows, its hurry and its answer, and the return of
@@ -107,7 +107,9 @@ pub struct Seed {
     /// What this core's new ledger begins with.
     pub ledger_start: LedgerStart,
     /// The reserved listener that any core may answer: its address, and the socket for the first core.
-    pub any_core: (SocketAddr, Option<OwnedFd>),
+    pub any_core: Shared,
+    /// The same for clients of Kafka, and where they are told to connect; `None`: there is no such listener.
+    pub kafka: Option<(Shared, Endpoint)>,
     /// This core's own listener.
     pub own: OwnedFd,
     /// From the control thread.
@@ -195,7 +197,7 @@ pub async fn run(core: Core, seed: Seed) -> bool {
 struct Serving {
     shard: Rc<Shard>,
     stop: Rc<Stop>,
-    listeners: Vec<TcpListener>,
+    listeners: Vec<(TcpListener, Door)>,
     drained_cores: Arc<AtomicUsize>,
     core_count: usize,
 }
@@ -233,18 +235,26 @@ async fn start_ledger(core: Core, seed: &Seed) -> Result<Rc<Shard>, StorageFault
     Ok(shard)
 }
 
-/// This core's listeners: its own, and the one that all cores share.
-fn listeners(own: OwnedFd, any_core: (SocketAddr, Option<OwnedFd>)) -> Vec<TcpListener> {
-    let mut listeners = vec![net::adopt(own)];
-    let (address, socket) = any_core;
-    match socket {
-        Some(socket) => listeners.push(net::adopt(socket)),
-        None => match net::listen_beside(address) {
-            Ok(listener) => listeners.push(listener),
-            Err(error) => {
-                tracing::warn!(%error, %address, "this core does not share the native listener");
-            }
-        },
+/// A listener that cores share: its address, and the socket for the first of them.
+pub type Shared = (SocketAddr, Option<OwnedFd>);
+
+/// This core's listeners: its own, and those that all cores share.
+fn listeners(own: OwnedFd, any_core: Shared, kafka: Option<Shared>) -> Vec<(TcpListener, Door)> {
+    let mut listeners = vec![(net::adopt(own), Door::Native)];
+    let shared = [(Door::Native, Some(any_core)), (Door::Kafka, kafka)];
+    for (door, shared) in shared {
+        let Some((address, socket)) = shared else {
+            continue;
+        };
+        match socket {
+            Some(socket) => listeners.push((net::adopt(socket), door)),
+            None => match net::listen_beside(address) {
+                Ok(listener) => listeners.push((listener, door)),
+                Err(error) => {
+                    tracing::warn!(%error, %address, ?door, "this core does not share a listener");
+                }
+            },
+        }
     }
     listeners
 }
@@ -264,6 +274,7 @@ async fn start(core: Core, seed: Seed) -> Result<Option<Serving>, StorageFault> 
         restart,
         ledger,
         any_core,
+        kafka,
         own,
         drained,
         core: core_id,
@@ -281,7 +292,7 @@ async fn start(core: Core, seed: Seed) -> Result<Option<Serving>, StorageFault> 
     shard.spawn_net(control).detach();
     shard.spawn_net(tick(shard.clone())).detach();
     shard.spawn_background(keep_house(Rc::downgrade(&shard)));
-    let listeners = listeners(own, any_core);
+    let listeners = listeners(own, any_core, kafka.map(|(shared, _)| shared));
     let _ = ready.send(Ready {
         core: core_id,
         outcome: Ok((recovered, faults)),
@@ -350,6 +361,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         stopping: false,
         drained: false,
         unwritten: Unwritten::default(),
+        kafka_endpoint: seed.kafka.as_ref().map(|(_, endpoint)| endpoint.clone()),
         aborted: false,
     };
     state.read_clock();
@@ -387,7 +399,10 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
 impl Serving {
     async fn serve(self) -> bool {
         let accepting: Vec<_> = (self.listeners.into_iter())
-            .map(|listener| self.shard.spawn_net(accept(self.shard.clone(), listener)))
+            .map(|(listener, door)| {
+                let accepting = accept(self.shard.clone(), listener, door);
+                self.shard.spawn_net(accepting)
+            })
             .collect();
         self.stop.wanted.wait().await;
         for task in accepting {
@@ -410,7 +425,7 @@ impl Serving {
     }
 }
 
-async fn accept(shard: Rc<Shard>, listener: TcpListener) {
+async fn accept(shard: Rc<Shard>, listener: TcpListener, door: Door) {
     loop {
         let warn =
             |error: &std::io::Error| tracing::warn!(%error, "a connection could not be accepted");
@@ -427,7 +442,7 @@ async fn accept(shard: Rc<Shard>, listener: TcpListener) {
         if let Err(error) = net::prepare(&stream, PEER_SILENT_MAX) {
             tracing::debug!(%error, "a socket option could not be set");
         }
-        let served = session::serve(shard.clone(), stream, address);
+        let served = session::serve(shard.clone(), stream, address, door);
         shard.spawn_net(served).detach();
     }
 }

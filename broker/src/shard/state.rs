@@ -6,7 +6,7 @@
 use std::{rc::Rc, sync::Arc, time::Instant};
 
 use tackboard_logic::{
-    metadata::{Command, MetadataRefusal},
+    metadata::{Command, Endpoint, MetadataRefusal},
     request::{
         account::Held, calls::Calls, entries::EntryRoom, fetch::AnswerRoom,
         producer_ids::ProducerIds,
@@ -22,7 +22,9 @@ use tackboard_schema::{CoreId, CorrelationId, ErrorCode, TimestampMs, native::He
 use super::{
     launch::Launch,
     loan::Loans,
-    request::{Body, CallTarget, Entry, Failure, Origin, PeerMessage, Pending, TicketTarget},
+    request::{
+        Body, CallTarget, Entry, Failure, Fetched, Origin, PeerMessage, Pending, TicketTarget,
+    },
     slab::{Key, Slab},
     topics::Topics,
 };
@@ -30,6 +32,7 @@ use crate::{
     bridge::{CoreMetrics, Metrics, PROPOSALS_QUEUED_MAX, ToControl},
     config::Config,
     disk::{chunks::Chunks, segments::LogFiles},
+    kafka,
     native::{answer, connection::Connection},
 };
 
@@ -47,6 +50,19 @@ pub struct OpenedLog {
 pub enum ProposalTarget {
     /// A client that creates or deletes a topic.
     Topic(Rc<Connection>, CorrelationId, super::control::TopicChange),
+    /// A client of Kafka that creates or deletes a topic: the one with this index in its request.
+    KafkaTopic {
+        /// Whose request.
+        connection: Rc<Connection>,
+        /// Which.
+        number: CorrelationId,
+        /// The topic's index.
+        index: usize,
+        /// Partitions and replicas of one that is created.
+        size: Option<(i32, i16)>,
+    },
+    /// A topic that a client of Kafka asked for and that was not there.
+    UnaskedTopic,
     /// The clients that wait for a producer id.
     ProducerIds,
 }
@@ -91,6 +107,8 @@ pub struct State {
     pub(super) drained: bool,
     /// What a full disk left when it was.
     pub(super) unwritten: Unwritten,
+    /// Where clients of Kafka reach this broker.
+    pub kafka_endpoint: Option<Endpoint>,
     /// Logic has given up: the process must end.
     pub(super) aborted: bool,
 }
@@ -265,34 +283,35 @@ impl State {
         }
     }
 
-    fn answer(&mut self, connection: &Rc<Connection>, correlation_id: CorrelationId, body: Body) {
+    fn answer(&mut self, connection: &Rc<Connection>, number: CorrelationId, body: Body) {
+        let body = match body {
+            Body::Fetch {
+                entries, bytes_max, ..
+            } => return answer_fetch(&mut self.heads, connection, number, entries, bytes_max),
+            other => other,
+        };
+        if let Some(answers) = connection.kafka() {
+            return match body {
+                Body::Produce { entries, .. } => {
+                    kafka::produce::answer(answers, connection, number, &entries);
+                }
+                Body::ListOffsets { entries } => {
+                    kafka::list_offsets::answer(answers, connection, number, &entries);
+                }
+                Body::Describe { .. } | Body::Fetch { .. } => {
+                    unreachable!("not asked for by this door, or answered above")
+                }
+            };
+        }
         let heads = &mut self.heads;
         match body {
             Body::Produce { respond, .. } if !respond.is_due() => connection.release_request(),
-            Body::Produce { entries, .. } => {
-                answer::produce(heads, connection, correlation_id, &entries);
-            }
-            Body::Fetch {
-                mut entries,
-                bytes_max,
-                ..
-            } => {
-                // A client that does not take what it was sent gets nothing that would be held for it on top.
-                let congested = connection.is_congested();
-                let mut room = AnswerRoom::new(bytes_max);
-                for entry in &mut entries {
-                    if congested || !room.take(entry.byte_length()) {
-                        entry.empty();
-                    }
-                }
-                answer::fetch(heads, connection, correlation_id, entries);
-            }
+            Body::Produce { entries, .. } => answer::produce(heads, connection, number, &entries),
             Body::ListOffsets { entries } => {
-                answer::list_offsets(heads, connection, correlation_id, &entries);
+                answer::list_offsets(heads, connection, number, &entries);
             }
-            Body::Describe { entries } => {
-                self.answer_description(connection, correlation_id, &entries);
-            }
+            Body::Describe { entries } => self.answer_description(connection, number, &entries),
+            Body::Fetch { .. } => unreachable!("answered above"),
         }
     }
 
@@ -360,4 +379,25 @@ fn first_failure<T>(entries: &[Entry<T>]) -> Option<(&str, i32, &Failure)> {
         Some(Err(failure)) => Some((&*entry.topic, entry.partition.0, failure)),
         _ => None,
     })
+}
+
+fn answer_fetch(
+    heads: &mut HeadBuilder,
+    connection: &Rc<Connection>,
+    number: CorrelationId,
+    mut entries: Vec<Entry<Fetched>>,
+    bytes_max: u32,
+) {
+    // A client that does not take what it was sent gets nothing that would be held for it on top.
+    let congested = connection.is_congested();
+    let mut room = AnswerRoom::new(bytes_max);
+    for entry in &mut entries {
+        if congested || !room.take(entry.byte_length()) {
+            entry.empty();
+        }
+    }
+    match connection.kafka() {
+        Some(answers) => kafka::fetch::answer(answers, connection, number, entries),
+        None => answer::fetch(heads, connection, number, entries),
+    }
 }

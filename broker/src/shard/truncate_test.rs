@@ -111,6 +111,7 @@ fn run_core<Fut>(
                 .collect(),
         },
         any_core: (address, None),
+        kafka: None,
         own,
         from_control,
         from_peers,

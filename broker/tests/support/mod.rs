@@ -41,6 +41,7 @@ pub fn broker(data: &Path, cores: &str, more: &[&str]) -> Handle {
     let mut sets: Vec<String> = [
         "native.bind=127.0.0.1:0",
         "native.core_bind=127.0.0.1:0",
+        "kafka.bind=127.0.0.1:0",
         "http.bind=127.0.0.1:0",
         "memory.total=256 MiB",
     ]

@@ -33,7 +33,7 @@ pub fn tackboard(arguments: &str) -> Command {
 
 pub fn serve(data: &Path, more: &[&str]) -> Command {
     let mut command = tackboard(
-        "serve --set native.bind=127.0.0.1:0 --set native.core_bind=127.0.0.1:0 --set http.bind=127.0.0.1:0 --set cores=[0]",
+        "serve --set native.bind=127.0.0.1:0 --set native.core_bind=127.0.0.1:0 --set kafka.bind=127.0.0.1:0 --set http.bind=127.0.0.1:0 --set cores=[0]",
     );
     command
         .arg("--set")

@@ -25,6 +25,7 @@ impl Broker {
         let mut sets = vec![
             "native.bind=127.0.0.1:0".to_owned(),
             "native.core_bind=127.0.0.1:0".to_owned(),
+            "kafka.bind=off".to_owned(),
             "http.bind=off".to_owned(),
         ];
         if let Some(cpus) = cpus {

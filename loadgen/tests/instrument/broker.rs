@@ -29,6 +29,7 @@ impl Broker {
             format!("cores=[{cpu}]"),
             format!("native.bind={BROKER_HOST}:{port}"),
             format!("native.core_bind={BROKER_HOST}:{}", port + 1),
+            "kafka.bind=off".to_owned(),
             format!("native.advertised={PROXY_HOST}:{port}"),
             "http.bind=off".to_owned(),
         ];

@@ -23,6 +23,7 @@ pub fn start(setup: &Setup, folder: &Path) -> Result<(ServerProcess, SocketAddr)
     for setting in [
         "native.bind=127.0.0.1:0",
         "native.core_bind=127.0.0.1:0",
+        "kafka.bind=off",
         "http.bind=off",
         "logging.level=warn",
     ] {

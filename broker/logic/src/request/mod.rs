@@ -6,6 +6,7 @@
 //! - [`calls`], [`entries`], [`account`], [`read_buffer`]: what a core may ask of the others and hold, and a connection
 //!   of its core.
 //! - [`connections`]: who may connect at all.
+//! - [`in_order`]: answers that may not overtake each other.
 //! - [`lookup`], [`producer_ids`]: what takes several steps to answer.
 
 pub mod account;
@@ -16,6 +17,7 @@ pub mod connections;
 pub mod entries;
 pub mod fetch;
 pub mod gather;
+pub mod in_order;
 pub mod lookup;
 pub mod parked;
 pub mod produce;

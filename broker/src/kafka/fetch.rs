@@ -1,0 +1,214 @@
+//! Fetch. Sessions are not kept: every answer has session 0, and clients then name all their partitions each time.
+
+use bytes::Bytes;
+use tackboard_logic::{
+    request::{
+        by_core::ByCore,
+        fetch::{Bounds, entry_bytes_max},
+        gather::Gather,
+    },
+    shard::interface::FetchEntry,
+};
+use tackboard_schema::{
+    CorrelationId, ErrorCode, Offset, PartitionIndex,
+    kafka::{
+        FetchRequest, FetchResponse, FetchResponsePartition, FetchResponseTopic, Part, Records,
+        encode_response, parts,
+    },
+};
+
+use super::{answers::Answers, codes::kafka_code, handlers::Call};
+use crate::{
+    native::{
+        connection::{Connection, OutFrame},
+        handlers::ENTRIES_MAX,
+    },
+    shard::{
+        request::{Body, Entry, Failure, Fetched, Origin, Piece, Work},
+        topics::Place,
+        work::place_of,
+    },
+};
+
+pub(super) fn handle(call: Call<'_>, request: FetchRequest) {
+    if request.session_id != 0 {
+        return call.respond(&refusal(ErrorCode::FetchSessionIdNotFound));
+    }
+    let count = request
+        .topics
+        .iter()
+        .map(|topic| topic.partitions.len())
+        .sum();
+    if count > ENTRIES_MAX {
+        return call.respond(&refusal(ErrorCode::InvalidRequest));
+    }
+    if call.state.admit_entries(call.connection, count).is_err() {
+        return call.respond(&refusal(ErrorCode::OverBudget));
+    }
+    if count == 0 {
+        return call.respond(&FetchResponse::default());
+    }
+    let Call {
+        state,
+        connection,
+        number,
+        ..
+    } = call;
+    let number_of = |value: i32| u32::try_from(value).unwrap_or(0);
+    let asked = Bounds {
+        wait_ms: number_of(request.max_wait_ms),
+        bytes_min: number_of(request.min_bytes),
+        bytes_max: number_of(request.max_bytes),
+    };
+    let bounds = asked.within(count, state.config.frame_bytes_max);
+    let mut entries = Vec::with_capacity(count);
+    let mut here = Vec::with_capacity(count);
+    let mut elsewhere = ByCore::default();
+    let mut failures = Vec::new();
+    let wanted = request.topics.iter();
+    let wanted = wanted.flat_map(|topic| topic.partitions.iter().map(move |entry| (topic, entry)));
+    for (index, (topic, entry)) in (0..).zip(wanted) {
+        let partition = PartitionIndex(entry.partition);
+        let (name, place) = place_of(state, &topic.topic, partition);
+        let place = place.and_then(|place| {
+            state.check_epoch(&name, partition, entry.current_leader_epoch)?;
+            Ok(place)
+        });
+        entries.push(Entry::waiting(name, partition));
+        let offset = Offset(entry.fetch_offset);
+        let bytes_max = entry_bytes_max(number_of(entry.partition_max_bytes));
+        match place {
+            Ok(Place::Here(log)) => here.push((
+                index,
+                FetchEntry {
+                    log,
+                    offset,
+                    bytes_max,
+                },
+            )),
+            Ok(Place::There(core, partition)) => {
+                elsewhere.add(core, index, (partition, offset, bytes_max));
+            }
+            Err(failure) => failures.push((index, failure)),
+        }
+    }
+    if let Err(failure) = state.admit_fetch_calls(connection, elsewhere.len()) {
+        let refused = std::mem::take(&mut elsewhere).into_parts();
+        let indexes = refused.into_iter().flat_map(|part| part.indexes);
+        failures.extend(indexes.map(|index| (index, failure.clone())));
+    }
+    let part_count = elsewhere.len() + usize::from(!here.is_empty());
+    let share = bounds.share(part_count, !failures.is_empty());
+    let body = Body::Fetch {
+        entries,
+        parts: Vec::new(),
+        gather: Gather::new(part_count as u32, bounds.bytes_min),
+        bytes_max: bounds.bytes_max,
+    };
+    let key = state.begin(Origin::Connection(connection.clone()), number, 0, body);
+    for (index, failure) in failures {
+        state.entry_failed(key, index, failure);
+    }
+    state.call_each(key, elsewhere, |entries| Work::Fetch {
+        entries,
+        bounds: share,
+    });
+    if !here.is_empty() {
+        state.fetch_here(key, here, share);
+    }
+    state.handed_out(key);
+}
+
+fn refusal(code: ErrorCode) -> FetchResponse {
+    FetchResponse {
+        error_code: kafka_code(code),
+        ..FetchResponse::default()
+    }
+}
+
+/// Answers a fetch; the batches go out from where they lie.
+pub fn answer(
+    answers: &Answers,
+    connection: &Connection,
+    number: CorrelationId,
+    entries: Vec<Entry<Fetched>>,
+) {
+    let Some((version, correlation_id)) =
+        answers.with(number, |asked| (asked.version, asked.correlation_id))
+    else {
+        return;
+    };
+    let mut response = FetchResponse::default();
+    for topic in entries.chunk_by(|one, next| one.topic == next.topic) {
+        response.responses.push(FetchResponseTopic {
+            topic: (*topic[0].topic).into(),
+            partitions: topic.iter().map(told).collect(),
+            ..FetchResponseTopic::default()
+        });
+    }
+    let mut bytes = Vec::new();
+    let gaps = match encode_response(&mut bytes, version, correlation_id, &response) {
+        Ok(gaps) => gaps,
+        Err(error) => {
+            tracing::error!(%error, version, "an answer could not be written; connection closed");
+            return connection.close();
+        }
+    };
+    let bytes = Bytes::from(bytes);
+    let fetched = entries.into_iter().filter_map(|entry| entry.outcome?.ok());
+    let mut records = fetched
+        .map(|fetched| fetched.pieces)
+        .filter(|pieces| !pieces.is_empty());
+    let mut frame = OutFrame {
+        answers: 1,
+        length: bytes.len(),
+        ..OutFrame::default()
+    };
+    for part in parts(&bytes, &gaps) {
+        match part {
+            Part::Frame(part) => frame.body.push(Piece::Owned(bytes.slice_ref(part))),
+            Part::Records(_) => frame.body.extend(records.next().into_iter().flatten()),
+        }
+    }
+    frame.length += gaps.iter().map(|gap| gap.length as usize).sum::<usize>();
+    answers.send(connection, number, Some(frame));
+}
+
+fn told(entry: &Entry<Fetched>) -> FetchResponsePartition {
+    let partition = FetchResponsePartition {
+        partition_index: entry.partition.0,
+        // Never null: old clients take that for a length.
+        records: Some(Records::Here(Bytes::new())),
+        ..FetchResponsePartition::default()
+    };
+    match &entry.outcome {
+        Some(Ok(fetched)) => FetchResponsePartition {
+            high_watermark: fetched.high_watermark.0,
+            last_stable_offset: fetched.high_watermark.0,
+            log_start_offset: fetched.log_start_offset.0,
+            records: match fetched.byte_length() {
+                0 => partition.records,
+                length => Some(Records::Elsewhere(length as u32)),
+            },
+            ..partition
+        },
+        Some(Err(failure)) => {
+            let (high_watermark, log_start_offset) = match &failure.log {
+                Some(log) => (log.high_watermark.0, log.log_start_offset.0),
+                None => (-1, -1),
+            };
+            FetchResponsePartition {
+                error_code: kafka_code(failure.code),
+                high_watermark,
+                last_stable_offset: high_watermark,
+                log_start_offset,
+                ..partition
+            }
+        }
+        None => FetchResponsePartition {
+            error_code: Failure::plain(ErrorCode::UnknownServerError).code.code(),
+            high_watermark: -1,
+            ..partition
+        },
+    }
+}

@@ -1,0 +1,137 @@
+//! From a frame to the handler of its API.
+
+use std::rc::Rc;
+
+use bytes::Bytes;
+use tackboard_logic::request::account::Held;
+use tackboard_schema::{
+    CorrelationId,
+    kafka::{
+        ApiKey, ApiVersionsRequest, ApiVersionsResponse, Request, RequestFault, RequestFrame,
+        Response, api_versions, unsupported_api_versions,
+    },
+};
+
+use super::{
+    answers::{Answers, Asked, Form},
+    create_topics, delete_topics, fetch, init_producer_id, list_offsets, metadata, produce,
+};
+use crate::{native::connection::Connection, shard::state::State};
+
+/// The APIs that have a handler. Nothing else is advertised, for clients use what they see.
+pub const OFFERED: &[ApiKey] = &[
+    ApiKey::Produce,
+    ApiKey::Fetch,
+    ApiKey::ListOffsets,
+    ApiKey::Metadata,
+    ApiKey::ApiVersions,
+    ApiKey::CreateTopics,
+    ApiKey::DeleteTopics,
+    ApiKey::InitProducerId,
+];
+
+/// What a client is told of them.
+fn offered() -> ApiVersionsResponse {
+    let mut response = api_versions();
+    let is_offered = |code| OFFERED.iter().any(|key| key.code() == code);
+    response.api_keys.retain(|api| is_offered(api.api_key));
+    response
+}
+
+/// Whether a frame is a produce request, as far as its first bytes say.
+pub fn appends(frame: &[u8]) -> bool {
+    frame.starts_with(&ApiKey::Produce.code().to_be_bytes())
+}
+
+/// One request on its way through its handler.
+pub(super) struct Call<'a> {
+    pub state: &'a mut State,
+    pub connection: &'a Rc<Connection>,
+    pub answers: &'a Answers,
+    /// Stands for the request.
+    pub number: CorrelationId,
+    pub version: i16,
+}
+
+impl Call<'_> {
+    /// Answers at once: the request needs nothing of a log.
+    pub fn respond<R: Response>(&self, response: &R) {
+        self.connection.take_in(Held::default());
+        self.answers.respond(self.connection, self.number, response);
+    }
+}
+
+/// Takes one request in.
+///
+/// # Errors
+/// One that can't be read, or that is not served: the connection ends, as Kafka's does.
+pub fn handle(
+    state: &mut State,
+    connection: &Rc<Connection>,
+    frame: Bytes,
+) -> Result<(), RequestFault> {
+    state.metrics().requests.increment();
+    let Some(answers) = connection.kafka() else {
+        return Ok(());
+    };
+    let frame = match RequestFrame::open(frame) {
+        Ok(frame) => frame,
+        Err(RequestFault::UnsupportedVersion {
+            api: ApiKey::ApiVersions,
+            correlation_id,
+            ..
+        }) => {
+            let number = answers.ask(Asked {
+                api: ApiKey::ApiVersions,
+                version: 0,
+                correlation_id,
+                form: Form::Plain,
+            });
+            connection.take_in(Held::default());
+            answers.respond(connection, number, &unsupported_api_versions());
+            return Ok(());
+        }
+        Err(fault) => return Err(fault),
+    };
+    if frame.version > frame.api.row().advertised.max {
+        return Err(RequestFault::UnsupportedVersion {
+            api: frame.api,
+            version: frame.version,
+            correlation_id: frame.correlation_id,
+        });
+    }
+    let asked = Asked {
+        api: frame.api,
+        version: frame.version,
+        correlation_id: frame.correlation_id,
+        form: Form::Plain,
+    };
+    let call = Call {
+        version: frame.version,
+        number: answers.ask(asked),
+        state,
+        connection,
+        answers,
+    };
+    match frame.api {
+        ApiKey::ApiVersions => {
+            read::<ApiVersionsRequest>(frame)?;
+            call.respond(&offered());
+        }
+        ApiKey::Metadata => metadata::handle(call, read(frame)?),
+        ApiKey::Produce => produce::handle(call, read(frame)?),
+        ApiKey::Fetch => fetch::handle(call, read(frame)?),
+        ApiKey::ListOffsets => list_offsets::handle(call, read(frame)?),
+        ApiKey::InitProducerId => init_producer_id::handle(call, &read(frame)?),
+        ApiKey::CreateTopics => create_topics::handle(call, read(frame)?),
+        ApiKey::DeleteTopics => delete_topics::handle(call, read(frame)?),
+        other => {
+            return Err(RequestFault::UnknownApi { key: other.code() });
+        }
+    }
+    Ok(())
+}
+
+fn read<R: Request>(frame: RequestFrame) -> Result<R, RequestFault> {
+    Ok(frame.body()?)
+}

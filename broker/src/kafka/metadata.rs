@@ -1,0 +1,98 @@
+//! Metadata.
+
+use tackboard_logic::metadata::Topic;
+use tackboard_schema::{
+    BrokerId, ErrorCode, TopicId,
+    kafka::{
+        MetadataRequest, MetadataResponse, MetadataResponseBroker, MetadataResponsePartition,
+        MetadataResponseTopic, Str,
+    },
+};
+
+use super::handlers::Call;
+use crate::native::handlers::ENTRIES_MAX;
+
+pub(super) fn handle(mut call: Call<'_>, request: MetadataRequest) {
+    let image = call.state.topics.image().clone();
+    let (cluster_id, broker) = (image.cluster_id.to_string(), call.state.config.broker_id);
+    let mut response = MetadataResponse {
+        brokers: call
+            .state
+            .kafka_endpoint
+            .iter()
+            .map(|endpoint| MetadataResponseBroker {
+                node_id: broker.0,
+                host: endpoint.host.as_str().into(),
+                port: i32::from(endpoint.port),
+                ..MetadataResponseBroker::default()
+            })
+            .collect(),
+        cluster_id: Some(cluster_id.into()),
+        controller_id: broker.0,
+        ..MetadataResponse::default()
+    };
+    // Version 0 has no null: an empty array asks for everything.
+    let wanted = request
+        .topics
+        .filter(|topics| call.version > 0 || !topics.is_empty());
+    match wanted {
+        None => response.topics = image.topics().map(|topic| told(topic)).collect(),
+        Some(topics) => {
+            // A request that names more gets the first ones, as if the others were asked for in the next.
+            for topic in topics.into_iter().take(ENTRIES_MAX) {
+                let told = match topic.name {
+                    Some(name) => by_name(&mut call, name, request.allow_auto_topic_creation),
+                    None => by_id(&call, topic.topic_id),
+                };
+                response.topics.push(told);
+            }
+        }
+    }
+    call.respond(&response);
+}
+
+fn by_name(call: &mut Call<'_>, name: Str, may_create: bool) -> MetadataResponseTopic {
+    if let Some(topic) = call.state.topics.topic(&name) {
+        return told(topic);
+    }
+    let error_code = if may_create && call.state.config.auto_create_topics {
+        call.state.create_topic_unasked(&name)
+    } else {
+        ErrorCode::UnknownTopicOrPartition
+    };
+    MetadataResponseTopic {
+        error_code: error_code.code(),
+        name: Some(name),
+        ..MetadataResponseTopic::default()
+    }
+}
+
+fn by_id(call: &Call<'_>, id: TopicId) -> MetadataResponseTopic {
+    match call.state.topics.image().topic_by_id(id) {
+        Some(topic) => told(topic),
+        None => MetadataResponseTopic {
+            error_code: ErrorCode::UnknownTopicId.code(),
+            topic_id: id,
+            ..MetadataResponseTopic::default()
+        },
+    }
+}
+
+fn told(topic: &Topic) -> MetadataResponseTopic {
+    let ids = |ids: &[BrokerId]| ids.iter().map(|id| id.0).collect();
+    let partitions = (0..).zip(&topic.partitions);
+    let partitions = partitions.map(|(index, partition)| MetadataResponsePartition {
+        partition_index: index,
+        leader_id: partition.leader.0,
+        leader_epoch: partition.leader_epoch.0,
+        replica_nodes: ids(&partition.replicas),
+        isr_nodes: ids(&partition.isr),
+        ..MetadataResponsePartition::default()
+    });
+    MetadataResponseTopic {
+        name: Some((*topic.name).into()),
+        topic_id: topic.id,
+        partitions: partitions.collect(),
+        ..MetadataResponseTopic::default()
+    }
+}

@@ -1,0 +1,20 @@
+//! Kafka's door: its listener, and one handler an API.
+//!
+//! Follow a request from [`session`] (socket to frame) through [`handlers`] (frame to request) into the file of its API
+//! and from there into `shard`; and its answer back through the same file into [`answers`], which keep the order of the
+//! requests.
+//!
+//! Not here: the messages themselves (`tackboard_schema::kafka`), and what happens to them behind the door, which is the
+//! same as for the native one.
+
+pub mod answers;
+pub mod codes;
+pub mod create_topics;
+mod delete_topics;
+pub mod fetch;
+pub mod handlers;
+pub mod init_producer_id;
+pub mod list_offsets;
+mod metadata;
+pub mod produce;
+pub mod session;

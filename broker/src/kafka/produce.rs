@@ -1,0 +1,176 @@
+//! Produce.
+
+use tackboard_logic::request::{
+    by_core::ByCore,
+    produce::{Appended, Respond},
+};
+use tackboard_schema::{
+    Acks, CorrelationId, ErrorCode, PartitionIndex,
+    kafka::{
+        ProduceRequest, ProduceResponse, ProduceResponsePartition, ProduceResponseTopic, Records,
+    },
+    record_batch::BatchHeader,
+};
+
+use super::{
+    answers::{Answers, Form},
+    codes::kafka_code,
+    handlers::Call,
+};
+use crate::{
+    native::{connection::Connection, handlers::PRODUCE_TIMEOUT_MS_MAX},
+    shard::{
+        request::{Body, Entry, Failure, Levels, Origin, Work},
+        topics::Place,
+        work::place_of,
+    },
+};
+
+pub(super) fn handle(call: Call<'_>, request: ProduceRequest) {
+    let Call {
+        state,
+        connection,
+        answers,
+        number,
+        ..
+    } = call;
+    let acks = match request.acks {
+        -1 => Ok(Acks::All),
+        0 => Ok(Acks::Count(0)),
+        1 => Ok(Acks::Count(1)),
+        other => {
+            let message = format!("acks {other} is none of -1, 0 and 1");
+            Err(Failure::new(ErrorCode::InvalidRequiredAcks, message))
+        }
+    };
+    if request.acks == 0 {
+        answers.with(number, |asked| asked.form = Form::Silent);
+    }
+    let levels = Levels {
+        acks: acks.as_ref().ok().copied(),
+        durability: None,
+    };
+    let transactional = request.transactional_id.is_some();
+    let mut entries = Vec::new();
+    let mut parts = Vec::new();
+    for topic in &request.topic_data {
+        for partition in &topic.partition_data {
+            let index = PartitionIndex(partition.index);
+            let (name, place) = place_of(state, &topic.name, index);
+            entries.push(Entry::waiting(name, index));
+            let records = match &partition.records {
+                Some(Records::Here(bytes)) => bytes.clone(),
+                _ => bytes::Bytes::new(),
+            };
+            let place = match (&acks, transactional) {
+                (Err(failure), _) => Err(failure.clone()),
+                (Ok(_), true) => Err(Failure::new(
+                    ErrorCode::InvalidRequest,
+                    "transactions are not offered",
+                )),
+                (Ok(_), false) => place.and_then(|place| {
+                    one_batch(&records)?;
+                    Ok(place)
+                }),
+            };
+            parts.push((place, records));
+        }
+    }
+    let body_bytes = parts.iter().map(|(_, records)| records.len() as u64).sum();
+    let body = Body::Produce {
+        respond: Respond::default(),
+        entries,
+    };
+    let key = state.begin(
+        Origin::Connection(connection.clone()),
+        number,
+        body_bytes,
+        body,
+    );
+    let timeout_ms = u32::try_from(request.timeout_ms).unwrap_or(0);
+    let timeout_ms = timeout_ms.min(PRODUCE_TIMEOUT_MS_MAX);
+    let deadline_us = state.deadline_us(timeout_ms);
+    let mut elsewhere = ByCore::default();
+    for (index, (place, records)) in (0..).zip(parts) {
+        match place {
+            Ok(Place::Here(log)) => {
+                state.append_here(key, index, log, &records, levels, deadline_us);
+            }
+            Ok(Place::There(core, partition)) => elsewhere.add(core, index, (partition, records)),
+            Err(failure) => state.entry_refused(key, index, levels, failure),
+        }
+    }
+    state.call_each(key, elsewhere, |entries| Work::Produce {
+        entries,
+        levels,
+        timeout_ms,
+    });
+    state.handed_out(key);
+}
+
+/// Clients send one batch a partition (Kafka refuses more from version 3 on); what is in it is checked where it is
+/// appended.
+fn one_batch(records: &[u8]) -> Result<(), Failure> {
+    match BatchHeader::read(records) {
+        Ok(header) if header.total_length() < records.len() => Err(Failure::new(
+            ErrorCode::InvalidRecord,
+            "more than one record batch for a partition",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Answers a produce request, if its client waits for it.
+pub fn answer(
+    answers: &Answers,
+    connection: &Connection,
+    number: CorrelationId,
+    entries: &[Entry<Appended>],
+) {
+    let silent = answers.with(number, |asked| matches!(asked.form, Form::Silent));
+    if silent != Some(false) {
+        let failed = entries
+            .iter()
+            .any(|entry| !matches!(entry.outcome, Some(Ok(_))));
+        if failed {
+            // All that a client that wants no answers can be told.
+            tracing::debug!("a produce request with acks 0 failed; connection closed");
+            connection.close();
+        }
+        return answers.send(connection, number, None);
+    }
+    let mut response = ProduceResponse::default();
+    for topic in entries.chunk_by(|one, next| one.topic == next.topic) {
+        response.responses.push(ProduceResponseTopic {
+            name: (*topic[0].topic).into(),
+            partition_responses: topic.iter().map(told).collect(),
+        });
+    }
+    answers.respond(connection, number, &response);
+}
+
+fn told(entry: &Entry<Appended>) -> ProduceResponsePartition {
+    let index = entry.partition.0;
+    match &entry.outcome {
+        Some(Ok(appended)) => ProduceResponsePartition {
+            index,
+            base_offset: appended.base_offset.0,
+            log_append_time_ms: appended.log_append_time.map_or(-1, |time| time.0),
+            log_start_offset: appended.log_start_offset.0,
+            ..ProduceResponsePartition::default()
+        },
+        Some(Err(failure)) => ProduceResponsePartition {
+            index,
+            error_code: kafka_code(failure.code),
+            base_offset: -1,
+            error_message: Some(failure.message.as_str().into()),
+            ..ProduceResponsePartition::default()
+        },
+        None => ProduceResponsePartition {
+            index,
+            error_code: ErrorCode::UnknownServerError.code(),
+            base_offset: -1,
+            ..ProduceResponsePartition::default()
+        },
+    }
+}
