@@ -17,6 +17,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// CPU ids, one executor pinned to each; index = core. Never empty.
     pub cores: Vec<usize>,
+    /// How long an idle core looks for work before it sleeps.
+    pub core_spin: Duration,
     /// Native listener that any core serves.
     pub native_bind: SocketAddr,
     /// What clients are told instead of `native_bind`.

@@ -85,6 +85,7 @@ impl Reader<'_> {
                 .integer_or_word("native.connections_per_address_max")
                 .map(|number| number as u32),
             cores,
+            core_spin: self.plain_duration("core.spin"),
             native_bind: self
                 .address("native.bind")
                 .expect("native.bind has no word"),

@@ -159,6 +159,17 @@ const BROKER: &[Setting] = &[
         "CPUs that the broker uses, one pinned thread each: \"all\" that the process may run on, or a list like [0, 1]. Partitions are spread over them; a restart with another number only moves ownership.",
     ),
     setting(
+        "core.spin",
+        Kind::Duration {
+            min_ms: 0,
+            max_ms: 10,
+            words: &[],
+        },
+        "\"0 ms\"",
+        None,
+        "How long an idle core looks for work before it sleeps. On CPUs that the broker has to itself, \"50 us\" saves most waits the wake-up, and a core is seldom seen idle. Leave it at 0 where other programs, the load generator among them, run on the same CPUs.",
+    ),
+    setting(
         "memory.total",
         Kind::Size {
             min: 64 * MIB,

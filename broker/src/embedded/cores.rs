@@ -61,7 +61,10 @@ impl StartedCores {
         let mut handles = Vec::new();
         let (config, watchdog) = (with.config, with.watchdog);
         for (cpu, seed) in config.cores.iter().zip(seeds(with, &ready, &wait_for_go)) {
-            let settings = CoreSettings::pinned(*cpu, format!("core-{}", seed.core));
+            let settings = CoreSettings {
+                spin: config.core_spin,
+                ..CoreSettings::pinned(*cpu, format!("core-{}", seed.core))
+            };
             let handle = spawn(settings, watchdog, move |core| run::run(core, seed));
             handles.push(handle.map_err(|error| StartError::Core(error.to_string()))?);
         }
