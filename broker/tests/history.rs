@@ -17,7 +17,7 @@ const SETTINGS: [&str; 4] = [
     "log.segment.bytes=8 MiB",
 ];
 const OLD: &str = "old";
-const BATCHES: i64 = 60;
+const BATCHES: i64 = 90;
 const VALUE_BYTES: usize = 400_000;
 const OLD_BYTES: u64 = BATCHES as u64 * VALUE_BYTES as u64;
 const COLD_BUDGET_BYTES: u64 = (64 << 20) * 15 / 100;

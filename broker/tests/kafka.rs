@@ -356,7 +356,7 @@ fn offsets_are_found_by_place_and_by_time() {
         assert_eq!(list(version, 1_001, -1), [(0, -1); 2]);
     }
     let newer = ErrorCode::UnknownLeaderEpoch.code();
-    assert_eq!(list(7, -1, 1_000), [(newer, -1); 2]);
+    assert_eq!(list(6, -1, 1_000), [(newer, -1); 2]);
     assert!(broker.shutdown());
 }
 
@@ -440,5 +440,40 @@ fn an_idempotent_batch_that_is_sent_again_keeps_its_offset() {
     }
     let gap = client.produce("t", 0, numbered(9));
     assert_eq!(gap.error_code, ErrorCode::OutOfOrderSequenceNumber.code());
+    assert!(broker.shutdown());
+}
+
+#[test]
+fn a_request_that_names_very_much_costs_no_more_than_its_bytes() {
+    let data = folder();
+    let broker = broker(data.path(), "[0]", &[]);
+    let mut client = Client::of(&broker);
+    assert_eq!(client.create("t", 1), 0);
+    // A name that no topic has, for very many partitions: it is told once a topic.
+    let name = "n".repeat(1 << 20);
+    let partitions: Vec<i32> = (0..10_000).collect();
+    let answer = client.ask(12, &fetch(&name, &partitions, 0, 0));
+    let told = &answer.responses[0];
+    assert_eq!((told.partitions.len(), told.topic.len()), (10_000, 1 << 20));
+    let invalid = ErrorCode::InvalidTopicException.code();
+    assert!(
+        told.partitions
+            .iter()
+            .all(|partition| partition.error_code == invalid)
+    );
+    // One topic many times.
+    let topic = MetadataRequestTopic {
+        name: Some("t".into()),
+        ..Default::default()
+    };
+    let request = MetadataRequest {
+        topics: Some(vec![topic; 10_000]),
+        ..Default::default()
+    };
+    assert_eq!(client.ask(12, &request).topics.len(), 1);
+    // More than a request may name.
+    let partitions: Vec<i32> = (0..10_001).collect();
+    client.send(12, &fetch("t", &partitions, 0, 0));
+    assert!(client.is_ended());
     assert!(broker.shutdown());
 }

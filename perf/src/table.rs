@@ -41,6 +41,9 @@ pub struct Kept {
     folder: PathBuf,
 }
 
+/// Fewer rounds say nothing about an aim.
+const ROUNDS_MIN: usize = 5;
+
 /// A figure of each round; empty when it was not measured.
 pub type Series = Vec<f64>;
 
@@ -80,7 +83,7 @@ impl Kept {
         series(file.as_ref().map(|file| &file["values"][figure]), "")
     }
 
-    /// Where the figures come from: machine, commit, and the names of the files with their rounds.
+    /// Where the figures come from: machine and commit, and the names of the files with their rounds.
     fn origin(&self) -> (Option<String>, Vec<String>) {
         let mut names: Vec<String> = fs::read_dir(&self.folder)
             .into_iter()
@@ -96,7 +99,8 @@ impl Kept {
             let file = self.file(name)?;
             let machine = &file["machine"];
             Some(format!(
-                "{}, {} CPUs, kernel {}, {}",
+                "Commit {}, {}, {} CPUs, kernel {}, {}",
+                file["commit"].as_str()?,
                 machine["cpu"].as_str()?,
                 machine["cpus"],
                 machine["kernel"].as_str()?,
@@ -206,12 +210,15 @@ impl Line {
         self
     }
 
-    /// Whether the aim was reached; `None` without one, or when it was not measured.
+    /// Whether the aim was reached; `None` without one, or when it was not measured often enough.
     fn reached(&self) -> Option<bool> {
         let held = match self.held {
             Held::Ratio => &self.ratio,
             Held::Figure | Held::EachRound => &self.figure,
         };
+        if held.len() < ROUNDS_MIN {
+            return None;
+        }
         let figure = Figure::of(held.iter().copied())?;
         let value = |worst: f64| match self.held {
             Held::EachRound => worst,
@@ -280,7 +287,7 @@ pub fn render(folder: &Path) -> String {
     let kept = Kept::of(folder);
     let (machine, files) = kept.origin();
     let mut page = format!(
-        "# What was to be reached, and what was\n\n{}. Medians, in brackets the least and the greatest round; ratios are taken \
+        "# What was to be reached, and what was\n\n{}. Medians of {ROUNDS_MIN} rounds or more, in brackets the least and the greatest; ratios are taken \
          within a round. Which\ncommand measures a row stands above it; the pictures beside this page show percentiles, and \
          rates and tails over time.\n",
         machine.unwrap_or_else(|| "Nothing was measured yet".to_owned())
@@ -317,10 +324,36 @@ pub fn render(folder: &Path) -> String {
 mod tests {
     use super::*;
 
+    const BEGIN: &str = "<!-- the table of perf/results/";
+    const END: &str = "<!-- end of the table -->";
+
+    #[test]
+    fn the_page_of_performance_shows_the_table_that_is_kept() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let page = root.join("docs/performance.md");
+        let text = fs::read_to_string(&page).unwrap();
+        let (before, rest) = text.split_once(BEGIN).expect("the place of the table");
+        let (folder, rest) = rest.split_once(" -->\n").unwrap();
+        let (_, after) = rest.split_once(END).unwrap();
+        let table = render(&root.join("perf/results").join(folder));
+        let (_, table) = table.split_once("\n\n").unwrap();
+        let table = table.replace("\n## ", "\n### ");
+        let fresh = format!("{before}{BEGIN}{folder} -->\n{table}{END}{after}");
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            fs::write(&page, fresh).unwrap();
+        } else {
+            assert!(
+                text == fresh,
+                "stale; UPDATE_GOLDEN=1 cargo test -p tackboard-perf renders it anew"
+            );
+        }
+    }
+
     #[test]
     fn a_ratio_is_taken_round_by_round_and_its_median_is_held_against_the_aim() {
-        let line = Line::new("x", vec![1.0, 8.0, 3.0], "ms").beside("y", vec![1.0, 2.0, 1.0]);
-        assert_eq!(line.ratio, [1.0, 4.0, 3.0]);
+        let line = Line::new("x", vec![1.0, 8.0, 3.0, 3.0, 3.0], "ms")
+            .beside("y", vec![1.0, 2.0, 1.0, 1.0, 1.0]);
+        assert_eq!(line.ratio, [1.0, 4.0, 3.0, 3.0, 3.0]);
         let line = line.ratio_at_most(3.0);
         assert_eq!(line.reached(), Some(true));
         let text = line.markdown();
@@ -334,7 +367,7 @@ mod tests {
 
     #[test]
     fn one_bad_round_breaks_what_holds_for_each() {
-        let line = || Line::new("x", vec![1.0, 1.0, 0.0], "");
+        let line = || Line::new("x", vec![1.0, 1.0, 1.0, 1.0, 0.0], "");
         assert_eq!(line().never_below(1.0).reached(), Some(false));
         assert_eq!(line().at_least(1.0).reached(), Some(true));
         assert_eq!(line().never_above(1.0).reached(), Some(true));
@@ -348,6 +381,8 @@ mod tests {
         assert!(!page.contains("0 not measured."), "{page}");
         let line = Line::new("x", vec![1.0], "ms").beside("y", vec![]);
         assert_eq!(line.ratio_at_most(3.0).reached(), None);
+        let line = Line::new("x", vec![1.0; ROUNDS_MIN - 1], "ms");
+        assert_eq!(line.at_most(3.0).reached(), None, "too few rounds");
         assert_eq!(
             fs::read_dir(folder.path()).unwrap().count(),
             0,

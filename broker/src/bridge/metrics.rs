@@ -149,22 +149,22 @@ pub struct WatchdogMetrics {
 
 core_metrics! {
     requests: Counter,
-        "Requests read from native connections of this core.",
+        "Requests read from clients' connections of this core.",
         "The load. Compare cores: a lopsided split means clients that do not connect to the owning core, or few partitions.";
     requests_refused: Counter,
         "Requests answered with an error code.",
         "A jump after a deployment is usually a client with wrong settings; at level debug the log names each code.";
     connections_open: Gauge,
-        "Native connections open on this core now.",
+        "Clients' connections open on this core now.",
         "Near `native.connections_max` new clients are refused: raise it, or look for clients that never close.";
     connections_accepted: Counter,
-        "Native connections accepted since the start.",
+        "Clients' connections accepted since the start.",
         "Rising much faster than `connections_open`: clients reconnect for every request; let them keep their connection.";
     connections_refused: Counter,
-        "Native connections closed at once because `native.connections_max` was reached.",
+        "Clients' connections closed at once because `native.connections_max` was reached.",
         "Any rise: raise `native.connections_max` or find the client that leaks connections.";
     connections_refused_per_address: Counter,
-        "Native connections closed at once because their address has `native.connections_per_address_max`.",
+        "Clients' connections closed at once because their address has `native.connections_per_address_max`.",
         "Any rise: the log names an address now and then; raise the bound, or stop that client.";
     frames_broken: Counter,
         "Connections closed because framing was lost (wrong checksum, length or kind).",
@@ -179,10 +179,10 @@ core_metrics! {
         "Bytes of requests of this core's connections that are not answered yet.",
         "High for long: the disk does not keep up with the producers; each connection stops at `native.request_bytes_in_flight_max`.";
     socket_bytes_in: Counter,
-        "Bytes received on native connections.",
+        "Bytes received on clients' connections.",
         "With `socket_bytes_out`: compare with what the network card can carry.";
     socket_bytes_out: Counter,
-        "Bytes sent on native connections.",
+        "Bytes sent on clients' connections.",
         "See `socket_bytes_in`.";
     produce_batches: Counter,
         "Record batches appended.",

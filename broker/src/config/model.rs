@@ -69,9 +69,9 @@ pub struct Config {
     pub batch_bytes_max: u32,
     /// Largest frame, in either direction; also bounds fetch answers.
     pub frame_bytes_max: u32,
-    /// Native connections per core.
+    /// Connections per core.
     pub connections_max: u32,
-    /// Native connections per core and address; None: no bound of its own.
+    /// Connections per core and address; None: no bound of its own.
     pub connections_per_address_max: Option<u32>,
     /// Unanswered requests per connection.
     pub requests_in_flight_max: u32,

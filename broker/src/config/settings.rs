@@ -445,7 +445,7 @@ const LIMITS: &[Setting] = &[
         },
         "\"16 MiB\"",
         Some("socket.request.max.bytes"),
-        "Largest frame in either direction; so it bounds what one fetch returns.",
+        "Largest frame in either direction, of both listeners; so it bounds what one fetch returns.",
     ),
     setting(
         "native.connections_max",
@@ -456,7 +456,7 @@ const LIMITS: &[Setting] = &[
         },
         "\"auto\"",
         Some("max.connections"),
-        "Native connections of one core. A connection beyond it is closed at once. Each needs two open files and, beside memory.total, a read buffer of 4 KiB that grows to 256 KiB while its client is busy. `auto`: 10,000, or what the limit on open files (`ulimit -Hn`) leaves beside the partitions, but not less than 256; `tackboard check` compares.",
+        "Connections of one core, of both listeners together. A connection beyond it is closed at once. Each needs two open files and, beside memory.total, a read buffer of 4 KiB that grows to 256 KiB while its client is busy. `auto`: 10,000, or what the limit on open files (`ulimit -Hn`) leaves beside the partitions, but not less than 256; `tackboard check` compares.",
     ),
     setting(
         "native.connections_per_address_max",
@@ -467,7 +467,7 @@ const LIMITS: &[Setting] = &[
         },
         "\"none\"",
         Some("max.connections.per.ip"),
-        "Native connections of one core that come from one IP address; \"none\": as many as native.connections_max. One beyond it is closed at once. Clients behind one address translation share theirs.",
+        "Connections of one core, of both listeners together, that come from one IP address; \"none\": as many as native.connections_max. One beyond it is closed at once. Clients behind one address translation share theirs.",
     ),
     setting(
         "native.requests_in_flight_max",

@@ -16,6 +16,17 @@ pub fn kafka_code(code: ErrorCode) -> i16 {
     told.code()
 }
 
+/// The code of one fetched partition. Consumers give up at codes that they don't expect there, so what is to be tried
+/// again is told by one that they do.
+pub fn fetch_code(code: ErrorCode) -> i16 {
+    match code {
+        ErrorCode::OverBudget | ErrorCode::NetworkException | ErrorCode::RequestTimedOut => {
+            ErrorCode::OffsetNotAvailable.code()
+        }
+        other => kafka_code(other),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,6 +41,8 @@ mod tests {
                 let known = ErrorCode::from_code(told).expect("a code of Kafka's");
                 assert_eq!(known.retriable(), code.retriable(), "{code} as {known}");
             }
+            let fetched = ErrorCode::from_code(fetch_code(*code)).expect("a code of Kafka's");
+            assert_eq!(fetched.retriable(), code.retriable(), "{code} as {fetched}");
         }
     }
 }

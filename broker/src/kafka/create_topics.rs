@@ -60,6 +60,8 @@ pub(super) fn handle(call: Call<'_>, request: CreateTopicsRequest) {
             )
         } else if request.validate_only {
             refuse(ErrorCode::InvalidRequest, "checking alone is not offered")
+        } else if topic.configs.iter().any(|config| config.value.is_none()) {
+            refuse(ErrorCode::InvalidConfig, "a setting without a value")
         } else if !topic.assignments.is_empty() {
             refuse(
                 ErrorCode::InvalidRequest,
@@ -127,11 +129,12 @@ pub fn decided(
             change.replication_factor = replication_factor;
         }
         match result {
-            Ok(decided) => {
-                if let Outcome::TopicCreated { topic_id, .. } = decided.outcome {
-                    change.topic_id = topic_id;
+            Ok(decided) => match decided.outcome {
+                Outcome::TopicCreated { topic_id, .. } | Outcome::TopicDeleted { topic_id, .. } => {
+                    change.topic_id = topic_id
                 }
-            }
+                _ => {}
+            },
             Err(MetadataRefusal { code, message }) => change.refusal = Some((code, message)),
         }
     });

@@ -1,6 +1,7 @@
 //! DeleteTopics: one change of the metadata a topic, one answer for all.
 
-use tackboard_schema::{ErrorCode, kafka::DeleteTopicsRequest};
+use tackboard_logic::metadata::Command;
+use tackboard_schema::{ErrorCode, TopicId, kafka::DeleteTopicsRequest};
 
 use super::{
     answers::Form,
@@ -17,39 +18,38 @@ pub(super) fn handle(call: Call<'_>, request: DeleteTopicsRequest) {
         number,
         ..
     } = call;
-    let image = state.topics.image().clone();
-    let named = request.topic_names.into_iter().map(|name| Change {
-        name: Some(name),
-        ..Change::default()
-    });
-    let by_id = request.topics.into_iter().map(|topic| match topic.name {
-        Some(name) => Change {
-            name: Some(name),
+    let named = request
+        .topic_names
+        .into_iter()
+        .map(|name| (Some(name), TopicId([0; 16])));
+    let topics = request
+        .topics
+        .into_iter()
+        .map(|topic| (topic.name, topic.topic_id));
+    let topics: Vec<_> = named.chain(topics).collect();
+    let changes = topics
+        .iter()
+        .enumerate()
+        .map(|(index, (name, topic_id))| Change {
+            name: name.clone(),
+            topic_id: *topic_id,
+            refusal: (index >= ENTRIES_MAX).then(|| {
+                let message = "more topics than one request may name";
+                (ErrorCode::PolicyViolation, message.to_owned())
+            }),
             ..Change::default()
-        },
-        None => {
-            let found = image.topic_by_id(topic.topic_id);
-            let unknown = ErrorCode::UnknownTopicId;
-            Change {
-                name: found.map(|topic| (*topic.name).into()),
-                topic_id: topic.topic_id,
-                refusal: (found.is_none()).then(|| (unknown, unknown.text().to_owned())),
-                ..Change::default()
-            }
-        }
-    });
-    let topics: Vec<_> = named.chain(by_id).take(ENTRIES_MAX).collect();
-    let asked: Vec<_> = (topics.iter())
-        .map(|change| change.name.clone().filter(|_| change.refusal.is_none()))
-        .collect();
+        });
+    let changes = Changes::new(changes.collect());
     connection.take_in(Default::default());
-    answers.with(number, |asked| {
-        asked.form = Form::Topics(Changes::new(topics))
-    });
-    for (index, name) in asked.into_iter().enumerate() {
-        if let Some(name) = name {
-            state.delete_topic_for_kafka(connection, number, index, &name);
-        }
+    answers.with(number, |asked| asked.form = Form::Topics(changes));
+    for (index, (name, topic_id)) in topics.into_iter().take(ENTRIES_MAX).enumerate() {
+        let command = match name {
+            Some(name) => Command::DeleteTopic {
+                name: name.to_string(),
+            },
+            None => Command::DeleteTopicById { topic_id },
+        };
+        state.delete_topic_for_kafka(connection, number, index, command);
     }
     answer_when_decided(answers, connection, number);
 }

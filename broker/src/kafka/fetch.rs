@@ -17,34 +17,26 @@ use tackboard_schema::{
     },
 };
 
-use super::{answers::Answers, codes::kafka_code, handlers::Call};
+use super::{answers::Answers, codes::fetch_code, handlers::Call};
 use crate::{
-    native::{
-        connection::{Connection, OutFrame},
-        handlers::ENTRIES_MAX,
-    },
+    native::connection::{Connection, OutFrame},
     shard::{
-        request::{Body, Entry, Failure, Fetched, Origin, Piece, Work},
+        request::{Body, Entry, Fetched, Origin, Piece, Work},
         topics::Place,
-        work::place_of,
+        work::{find_topic, place_in},
     },
 };
 
 pub(super) fn handle(call: Call<'_>, request: FetchRequest) {
     if request.session_id != 0 {
-        return call.respond(&refusal(ErrorCode::FetchSessionIdNotFound));
+        return call.respond(&FetchResponse {
+            error_code: ErrorCode::FetchSessionIdNotFound.code(),
+            ..FetchResponse::default()
+        });
     }
-    let count = request
-        .topics
-        .iter()
-        .map(|topic| topic.partitions.len())
-        .sum();
-    if count > ENTRIES_MAX {
-        return call.respond(&refusal(ErrorCode::InvalidRequest));
-    }
-    if call.state.admit_entries(call.connection, count).is_err() {
-        return call.respond(&refusal(ErrorCode::OverBudget));
-    }
+    let counts = request.topics.iter().map(|topic| topic.partitions.len());
+    let count: usize = counts.sum();
+    let admitted = call.state.admit_entries(call.connection, count);
     if count == 0 {
         return call.respond(&FetchResponse::default());
     }
@@ -65,31 +57,34 @@ pub(super) fn handle(call: Call<'_>, request: FetchRequest) {
     let mut here = Vec::with_capacity(count);
     let mut elsewhere = ByCore::default();
     let mut failures = Vec::new();
-    let wanted = request.topics.iter();
-    let wanted = wanted.flat_map(|topic| topic.partitions.iter().map(move |entry| (topic, entry)));
-    for (index, (topic, entry)) in (0..).zip(wanted) {
-        let partition = PartitionIndex(entry.partition);
-        let (name, place) = place_of(state, &topic.topic, partition);
-        let place = place.and_then(|place| {
-            state.check_epoch(&name, partition, entry.current_leader_epoch)?;
-            Ok(place)
-        });
-        entries.push(Entry::waiting(name, partition));
-        let offset = Offset(entry.fetch_offset);
-        let bytes_max = entry_bytes_max(number_of(entry.partition_max_bytes));
-        match place {
-            Ok(Place::Here(log)) => here.push((
-                index,
-                FetchEntry {
-                    log,
-                    offset,
-                    bytes_max,
-                },
-            )),
-            Ok(Place::There(core, partition)) => {
-                elsewhere.add(core, index, (partition, offset, bytes_max));
+    let mut index = 0;
+    for topic in &request.topics {
+        let (name, found) = find_topic(state, &topic.topic);
+        for entry in &topic.partitions {
+            let partition = PartitionIndex(entry.partition);
+            let place = place_in(state, &found, partition).and_then(|place| {
+                admitted.clone()?;
+                state.check_epoch(&name, partition, entry.current_leader_epoch)?;
+                Ok(place)
+            });
+            entries.push(Entry::waiting(name.clone(), partition));
+            let offset = Offset(entry.fetch_offset);
+            let bytes_max = entry_bytes_max(number_of(entry.partition_max_bytes));
+            match place {
+                Ok(Place::Here(log)) => here.push((
+                    index,
+                    FetchEntry {
+                        log,
+                        offset,
+                        bytes_max,
+                    },
+                )),
+                Ok(Place::There(core, partition)) => {
+                    elsewhere.add(core, index, (partition, offset, bytes_max));
+                }
+                Err(failure) => failures.push((index, failure)),
             }
-            Err(failure) => failures.push((index, failure)),
+            index += 1;
         }
     }
     if let Err(failure) = state.admit_fetch_calls(connection, elsewhere.len()) {
@@ -117,13 +112,6 @@ pub(super) fn handle(call: Call<'_>, request: FetchRequest) {
         state.fetch_here(key, here, share);
     }
     state.handed_out(key);
-}
-
-fn refusal(code: ErrorCode) -> FetchResponse {
-    FetchResponse {
-        error_code: kafka_code(code),
-        ..FetchResponse::default()
-    }
 }
 
 /// Answers a fetch; the batches go out from where they lie.
@@ -156,9 +144,10 @@ pub fn answer(
     };
     let bytes = Bytes::from(bytes);
     let fetched = entries.into_iter().filter_map(|entry| entry.outcome?.ok());
+    // As many as there are gaps.
     let mut records = fetched
-        .map(|fetched| fetched.pieces)
-        .filter(|pieces| !pieces.is_empty());
+        .filter(|fetched| fetched.byte_length() > 0)
+        .map(|fetched| fetched.pieces);
     let mut frame = OutFrame {
         answers: 1,
         length: bytes.len(),
@@ -198,7 +187,7 @@ fn told(entry: &Entry<Fetched>) -> FetchResponsePartition {
                 None => (-1, -1),
             };
             FetchResponsePartition {
-                error_code: kafka_code(failure.code),
+                error_code: fetch_code(failure.code),
                 high_watermark,
                 last_stable_offset: high_watermark,
                 log_start_offset,
@@ -206,7 +195,7 @@ fn told(entry: &Entry<Fetched>) -> FetchResponsePartition {
             }
         }
         None => FetchResponsePartition {
-            error_code: Failure::plain(ErrorCode::UnknownServerError).code.code(),
+            error_code: ErrorCode::UnknownServerError.code(),
             high_watermark: -1,
             ..partition
         },

@@ -7,16 +7,21 @@ use tackboard_logic::request::account::Held;
 use tackboard_schema::{
     CorrelationId,
     kafka::{
-        ApiKey, ApiVersionsRequest, ApiVersionsResponse, Request, RequestFault, RequestFrame,
-        Response, api_versions, unsupported_api_versions,
+        ApiKey, ApiVersionsRequest, ApiVersionsResponse, FetchRequest, ListOffsetsRequest,
+        ProduceRequest, Request, RequestFault, RequestFrame, Response, api_versions,
+        unsupported_api_versions,
     },
 };
 
+use super::session::FrameFault;
 use super::{
     answers::{Answers, Asked, Form},
     create_topics, delete_topics, fetch, init_producer_id, list_offsets, metadata, produce,
 };
-use crate::{native::connection::Connection, shard::state::State};
+use crate::{
+    native::{connection::Connection, handlers::ENTRIES_MAX},
+    shard::state::State,
+};
 
 /// The APIs that have a handler. Nothing else is advertised, for clients use what they see.
 pub const OFFERED: &[ApiKey] = &[
@@ -69,7 +74,7 @@ pub fn handle(
     state: &mut State,
     connection: &Rc<Connection>,
     frame: Bytes,
-) -> Result<(), RequestFault> {
+) -> Result<(), FrameFault> {
     state.metrics().requests.increment();
     let Some(answers) = connection.kafka() else {
         return Ok(());
@@ -91,14 +96,14 @@ pub fn handle(
             answers.respond(connection, number, &unsupported_api_versions());
             return Ok(());
         }
-        Err(fault) => return Err(fault),
+        Err(fault) => return Err(fault.into()),
     };
     if frame.version > frame.api.row().advertised.max {
-        return Err(RequestFault::UnsupportedVersion {
+        return Err(FrameFault::from(RequestFault::UnsupportedVersion {
             api: frame.api,
             version: frame.version,
             correlation_id: frame.correlation_id,
-        });
+        }));
     }
     let asked = Asked {
         api: frame.api,
@@ -119,14 +124,34 @@ pub fn handle(
             call.respond(&offered());
         }
         ApiKey::Metadata => metadata::handle(call, read(frame)?),
-        ApiKey::Produce => produce::handle(call, read(frame)?),
-        ApiKey::Fetch => fetch::handle(call, read(frame)?),
-        ApiKey::ListOffsets => list_offsets::handle(call, read(frame)?),
+        ApiKey::Produce => {
+            let request: ProduceRequest = read(frame)?;
+            let counts = request
+                .topic_data
+                .iter()
+                .map(|topic| topic.partition_data.len());
+            bounded(ApiKey::Produce, counts.sum())?;
+            produce::handle(call, request);
+        }
+        ApiKey::Fetch => {
+            let request: FetchRequest = read(frame)?;
+            let counts = request.topics.iter().map(|topic| topic.partitions.len());
+            bounded(ApiKey::Fetch, counts.sum())?;
+            fetch::handle(call, request);
+        }
+        ApiKey::ListOffsets => {
+            let request: ListOffsetsRequest = read(frame)?;
+            let counts = request.topics.iter().map(|topic| topic.partitions.len());
+            bounded(ApiKey::ListOffsets, counts.sum())?;
+            list_offsets::handle(call, request);
+        }
         ApiKey::InitProducerId => init_producer_id::handle(call, &read(frame)?),
         ApiKey::CreateTopics => create_topics::handle(call, read(frame)?),
         ApiKey::DeleteTopics => delete_topics::handle(call, read(frame)?),
         other => {
-            return Err(RequestFault::UnknownApi { key: other.code() });
+            return Err(FrameFault::from(RequestFault::UnknownApi {
+                key: other.code(),
+            }));
         }
     }
     Ok(())
@@ -134,4 +159,12 @@ pub fn handle(
 
 fn read<R: Request>(frame: RequestFrame) -> Result<R, RequestFault> {
     Ok(frame.body()?)
+}
+
+/// Whether a request names no more partitions than one may.
+fn bounded(api: ApiKey, count: usize) -> Result<(), FrameFault> {
+    if count > ENTRIES_MAX {
+        return Err(FrameFault::Entries { api, count });
+    }
+    Ok(())
 }

@@ -15,7 +15,7 @@ use crate::{
     shard::{
         request::{Body, Entry, Failure, Origin, Work},
         topics::Place,
-        work::place_of,
+        work::{find_topic, place_in},
     },
 };
 
@@ -38,15 +38,16 @@ pub(super) fn handle(call: Call<'_>, request: ListOffsetsRequest) {
     let mut entries = Vec::with_capacity(count);
     let mut places = Vec::with_capacity(count);
     for topic in &request.topics {
+        let (name, found) = find_topic(state, &topic.name);
         for entry in &topic.partitions {
             let partition = PartitionIndex(entry.partition_index);
-            let (name, place) = place_of(state, &topic.name, partition);
+            let place = place_in(state, &found, partition);
             let place = place.and_then(|place| {
                 admitted.clone()?;
                 state.check_epoch(&name, partition, entry.current_leader_epoch)?;
                 Ok(place)
             });
-            entries.push(Entry::waiting(name, partition));
+            entries.push(Entry::waiting(name.clone(), partition));
             places.push((place, TimestampMs(entry.timestamp)));
         }
     }

@@ -1,5 +1,7 @@
 //! Metadata.
 
+use std::collections::BTreeSet;
+
 use tackboard_logic::metadata::Topic;
 use tackboard_schema::{
     BrokerId, ErrorCode, TopicId,
@@ -38,9 +40,14 @@ pub(super) fn handle(mut call: Call<'_>, request: MetadataRequest) {
     match wanted {
         None => response.topics = image.topics().map(|topic| told(topic)).collect(),
         Some(topics) => {
-            // A request that names more gets the first ones, as if the others were asked for in the next.
-            for topic in topics.into_iter().take(ENTRIES_MAX) {
+            // A request may name one topic many times: each is told once.
+            let mut named = BTreeSet::new();
+            for topic in topics {
+                if !named.insert((topic.name.clone(), topic.topic_id)) {
+                    continue;
+                }
                 let told = match topic.name {
+                    name if named.len() > ENTRIES_MAX => refused(name, topic.topic_id),
                     Some(name) => by_name(&mut call, name, request.allow_auto_topic_creation),
                     None => by_id(&call, topic.topic_id),
                 };
@@ -63,6 +70,16 @@ fn by_name(call: &mut Call<'_>, name: Str, may_create: bool) -> MetadataResponse
     MetadataResponseTopic {
         error_code: error_code.code(),
         name: Some(name),
+        ..MetadataResponseTopic::default()
+    }
+}
+
+/// One topic too many for a request.
+fn refused(name: Option<Str>, topic_id: TopicId) -> MetadataResponseTopic {
+    MetadataResponseTopic {
+        error_code: ErrorCode::PolicyViolation.code(),
+        name,
+        topic_id,
         ..MetadataResponseTopic::default()
     }
 }

@@ -22,7 +22,7 @@ use crate::{
     shard::{
         request::{Body, Entry, Failure, Levels, Origin, Work},
         topics::Place,
-        work::place_of,
+        work::{find_topic, place_in},
     },
 };
 
@@ -54,10 +54,11 @@ pub(super) fn handle(call: Call<'_>, request: ProduceRequest) {
     let mut entries = Vec::new();
     let mut parts = Vec::new();
     for topic in &request.topic_data {
+        let (name, topic_found) = find_topic(state, &topic.name);
         for partition in &topic.partition_data {
             let index = PartitionIndex(partition.index);
-            let (name, place) = place_of(state, &topic.name, index);
-            entries.push(Entry::waiting(name, index));
+            let place = place_in(state, &topic_found, index);
+            entries.push(Entry::waiting(name.clone(), index));
             let records = match &partition.records {
                 Some(Records::Here(bytes)) => bytes.clone(),
                 _ => bytes::Bytes::new(),

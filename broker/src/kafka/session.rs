@@ -3,12 +3,13 @@
 use std::rc::Rc;
 
 use bytes::Bytes;
-use tackboard_schema::kafka::{LENGTH_PREFIX_BYTES, RequestFault};
+use tackboard_schema::kafka::{ApiKey, LENGTH_PREFIX_BYTES, RequestFault};
 
 use super::handlers;
 use crate::{
     native::{
         connection::Connection,
+        handlers::ENTRIES_MAX,
         session::{FRAMES_PER_TURN_MAX, Next},
     },
     shard::Shard,
@@ -24,6 +25,14 @@ pub enum FrameFault {
         length: i32,
         /// `native.frame_bytes_max`.
         max: u32,
+    },
+    /// A request that names too much.
+    #[error("{api} for {count} partitions; at most {ENTRIES_MAX} are allowed")]
+    Entries {
+        /// Which.
+        api: ApiKey,
+        /// How many it names.
+        count: usize,
     },
     /// A request that can't be read or is not served.
     #[error(transparent)]

@@ -161,7 +161,17 @@ impl Connection {
 
     /// Queues a frame with a body.
     pub fn send(&self, frame: OutFrame) {
-        self.account_for(|account| account.queued(frame.length));
+        self.answer_known(frame.length);
+        self.send_known(frame);
+    }
+
+    /// Counts the bytes of an answer that waits for its turn.
+    pub fn answer_known(&self, length: usize) {
+        self.account_for(|account| account.queued(length));
+    }
+
+    /// Queues a frame with a body that was [counted](Self::answer_known) before.
+    pub fn send_known(&self, frame: OutFrame) {
         self.outbox.borrow_mut().push_back(frame);
         self.to_send.notify();
     }

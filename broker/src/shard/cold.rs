@@ -26,6 +26,9 @@ use super::{Shard, request::Piece};
 
 /// Reads of stretches in flight per core that somebody waits for; more wait their turn.
 pub const STRETCH_READS_IN_FLIGHT_MAX: usize = 16;
+/// The same while there are producers: a write waits for what the disk was given before it, and a stretch is a thousand
+/// times as long as a small write.
+pub const STRETCH_READS_BESIDE_PRODUCERS_MAX: usize = 2;
 
 /// A read, in flight or done.
 #[derive(Default)]
@@ -69,6 +72,11 @@ impl History {
             landings: AHashMap::new(),
             gone: Vec::new(),
         })))
+    }
+
+    /// Whether reads have not landed yet.
+    pub fn is_reading(&self) -> bool {
+        self.0.borrow().logic.is_reading()
     }
 
     /// A stretch that somebody waits for, and whether it is to be read now; `None`: there is no room for it.
@@ -217,14 +225,27 @@ impl Shard {
         cut: &StretchCut,
         passed: StreamByte,
     ) {
+        for (id, stretch) in self.choose_ahead(log, read, cut, passed) {
+            self.begin_read(id, stretch, false);
+        }
+    }
+
+    fn choose_ahead(
+        &self,
+        log: LogId,
+        read: &DiskRead,
+        cut: &StretchCut,
+        passed: StreamByte,
+    ) -> Vec<(HeldId, Stretch)> {
         let state = self.state.borrow();
-        let is_busy = state.stopping || state.machine.is_disk_busy();
+        let is_busy = state.stopping || state.machine.is_appended_to(state.now);
         let reads_of = (log, read.leader_epoch);
         let held = &mut *self.history.0.borrow_mut();
         let (reader, window) =
             (held.logic).passed(reads_of, read.fetch_offset, cut.next_offset(), passed);
         let mut at = passed;
         let mut left = window;
+        let mut chosen = Vec::new();
         while left > 0
             && let Some(stretch) = state.machine.stretch_ahead(log, at)
         {
@@ -237,11 +258,21 @@ impl Shard {
             match held.decide(|logic, gone| logic.read_ahead(reader, stretch, is_busy, gone)) {
                 Ahead::Read(id) => {
                     held.begin(id);
-                    self.begin_read(id, stretch, false);
+                    chosen.push((id, stretch));
                 }
                 Ahead::There => {}
                 Ahead::No => break,
             }
+        }
+        chosen
+    }
+
+    /// How many turns a read takes: while there are producers, so many that only few reads are in flight.
+    fn weight_of_read(&self) -> usize {
+        let state = self.state.borrow();
+        match state.machine.is_appended_to(state.now) {
+            true => STRETCH_READS_IN_FLIGHT_MAX / STRETCH_READS_BESIDE_PRODUCERS_MAX,
+            false => 1,
         }
     }
 
@@ -250,7 +281,7 @@ impl Shard {
         let shard = self.clone();
         self.spawn_net_detached(async move {
             let turn = match is_awaited {
-                true => Some(shard.stretch_reads.take().await),
+                true => Some(shard.stretch_reads.take(shard.weight_of_read()).await),
                 false => None,
             };
             let Stretch {

@@ -271,16 +271,13 @@ impl State {
         connection: &Rc<Connection>,
         number: CorrelationId,
         index: usize,
-        name: &str,
+        command: Command,
     ) {
         let target = ProposalTarget::KafkaTopic {
             connection: connection.clone(),
             number,
             index,
             size: None,
-        };
-        let command = Command::DeleteTopic {
-            name: name.to_owned(),
         };
         self.propose(target, command);
     }

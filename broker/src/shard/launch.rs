@@ -482,7 +482,7 @@ impl Shard {
         read: &DiskRead,
         mut fetched: Fetched,
     ) -> Result<Fetched, Failure> {
-        let _turn = self.reads.take().await;
+        let _turn = self.reads.take(1).await;
         if !self.state.borrow_mut().is_wanted(request) {
             return Ok(fetched);
         }
@@ -591,7 +591,7 @@ impl Shard {
     /// keep fetches waiting.
     async fn look_up(&self, request: Key, mut lookup: Lookup) -> Result<ListedOffset, Failure> {
         loop {
-            let _turn = self.reads.take().await;
+            let _turn = self.reads.take(1).await;
             if !self.state.borrow_mut().is_awaited(request) {
                 return Err(Failure::plain(ErrorCode::NetworkException));
             }

@@ -111,8 +111,8 @@ impl Reads {
         Reads(Rc::new(Semaphore::new(most as u64)))
     }
 
-    async fn take(&self) -> glommio::sync::Permit<'_> {
-        let permit = self.0.acquire_permit(1).await;
+    async fn take(&self, turns: usize) -> glommio::sync::Permit<'_> {
+        let permit = self.0.acquire_permit(turns as u64).await;
         permit.expect("the semaphore is never closed")
     }
 }

@@ -615,6 +615,11 @@ async fn drain(
         tracing::error!("the time for shutting down ran out before everything was written");
         return false;
     }
+    // Reads of history that nobody waits for any more: until they have come back, their buffers are the kernel's.
+    if !until(deadline, || !shard.history.is_reading()).await {
+        tracing::error!("the time for shutting down ran out before every read had come back");
+        return false;
+    }
     close_files(shard).await;
     let Unwritten { logs, bytes } = shard.state.borrow().unwritten;
     if logs > 0 {

@@ -11,8 +11,6 @@ mod redis;
 pub mod reference;
 mod tackboard;
 
-pub use tackboard::MEMORY_TOTAL_BYTES;
-
 use std::{path::Path, path::PathBuf};
 
 use anyhow::Result;

@@ -12,7 +12,7 @@ const GROUP_KEY_VERSION: i16 = 2;
 /// Kafka's earlier layout of the same key.
 const OFFSET_KEY_VERSION_OLD: i16 = 0;
 const VALUE_VERSION: i16 = 3;
-/// The shortest member, in bytes: five lengths, two time-outs and two more lengths.
+/// The shortest member, in bytes: four lengths, two time-outs and two more lengths.
 const MEMBER_LENGTH_MIN: usize = 2 + 2 + 2 + 2 + 4 + 4 + 4 + 4;
 
 /// What a record is about.

@@ -204,6 +204,7 @@ impl Coordinator {
                 value: None,
             });
             let store = cx.store(gone.collect());
+            group.removing.extend(removed.iter().cloned());
             Some((store, group.id.clone(), removed))
         });
         let Some(Some((store, group, removed))) = appended else {
@@ -227,15 +228,20 @@ impl Coordinator {
         result: Result<(), ErrorCode>,
         out: &mut Vec<Effect>,
     ) {
-        if result.is_ok() {
-            self.with_group(now, group, out, |group, _| {
-                for (partition, store) in removed {
-                    // What was committed meanwhile stays.
-                    if (group.offsets.get(&partition)).is_some_and(|held| held.store <= store) {
-                        group.offsets.remove(&partition);
-                    }
+        self.with_group(now, group, out, |group, _| {
+            for (partition, store) in removed {
+                if group.removing.get(&partition) == Some(&store) {
+                    group.removing.remove(&partition);
                 }
-            });
+                // What was committed meanwhile stays.
+                let is_held = |held: &Held| held.store <= store;
+                if result.is_ok() && group.offsets.get(&partition).is_some_and(is_held) {
+                    group.offsets.remove(&partition);
+                }
+            }
+        });
+        if result.is_err() {
+            self.rewrite_is_incomplete();
         }
         if let Some((waiter, codes)) = waiter {
             let outcome = result.map(|()| codes);
@@ -308,6 +314,9 @@ impl Coordinator {
             }
             Err(_) => group.state = GroupState::Empty,
         });
+        if result.is_err() {
+            self.rewrite_is_incomplete();
+        }
         if let Some(waiter) = waiter {
             let code = result.err().unwrap_or(ErrorCode::None);
             out.push(Effect::Done { waiter, code });
@@ -344,12 +353,15 @@ impl Group {
     pub(super) fn newest_offsets(
         &self,
     ) -> impl Iterator<Item = (&NamedPartition, &CommittedOffset)> {
-        let settled = self
-            .offsets
-            .iter()
-            .filter(|(partition, _)| !self.underway.contains_key(partition));
+        let settled = self.offsets.iter();
+        let settled = settled.filter(|(partition, _)| !self.underway.contains_key(partition));
         let all = settled.chain(&self.underway);
-        all.map(|(partition, held)| (partition, &held.value))
+        let lives = |(partition, held): &(&NamedPartition, &Held)| {
+            let gone = self.removing.get(partition);
+            gone.is_none_or(|gone| held.store > *gone)
+        };
+        all.filter(lives)
+            .map(|(partition, held)| (partition, &held.value))
     }
 
     pub(super) fn check_invariants(&self) {

@@ -846,6 +846,95 @@ fn a_topic_that_could_not_be_written_anew_stays_as_it_is() {
     assert!(world.coordinator.take_rewritten());
 }
 
+#[test]
+fn what_is_being_forgotten_does_not_come_back_with_the_topic_written_anew() {
+    let mut world = World::new(0);
+    world.commit(nobody(), 0, 7);
+    world.commit(nobody(), 1, 8);
+    world.stores_at_once = false;
+    let waiter = world.waiter();
+    world.step(Input::DeleteOffsets {
+        waiter,
+        group: "g".to_owned(),
+        partitions: vec![of_t(0)],
+    });
+    world.coordinator.begin_rewrite();
+    world.pass(1_000);
+    while world.end_append(Ok(())) {}
+    assert!(world.coordinator.take_rewritten());
+    world.restart();
+    assert_eq!((world.offset(0), world.offset(1)), (None, Some(8)));
+}
+
+#[test]
+fn a_group_whose_deletion_fails_is_not_left_out_of_the_topic() {
+    let mut world = World::new(0);
+    world.commit(nobody(), 0, 7);
+    world.stores_at_once = false;
+    let waiter = world.waiter();
+    world.step(Input::DeleteGroup {
+        waiter,
+        group: "g".to_owned(),
+    });
+    world.coordinator.begin_rewrite();
+    world.pass(1_000);
+    assert!(world.end_append(Err(ErrorCode::NotEnoughReplicas)));
+    assert!(
+        !world.coordinator.take_rewritten(),
+        "what is old is still needed"
+    );
+    assert_eq!(world.offset(0), Some(7));
+}
+
+#[test]
+fn static_members_without_time_to_rebalance_do_not_stop_the_clock() {
+    let mut world = World::new(0);
+    let hasty = |name: &'static str| {
+        move |join: &mut Join| {
+            join.instance = Some(name.to_owned());
+            join.rebalance_timeout_ms = -1;
+        }
+    };
+    let first = world.join_as("", hasty("a"));
+    let first = world.joined(first);
+    let second = world.join_as("", hasty("b"));
+    let again = world.join_as(&first.member_id, hasty("a"));
+    let sync = |world: &mut World, place: &Joined, name: &str| {
+        let waiter = world.waiter();
+        let mut member = member(place);
+        member.instance = Some(name.to_owned());
+        let group = "g".to_owned();
+        let sync = Sync {
+            group,
+            member,
+            ..Sync::default()
+        };
+        world.step(Input::Sync(waiter, sync));
+    };
+    let (leader, other) = (world.joined(again), world.joined(second));
+    sync(&mut world, &other, "b");
+    sync(&mut world, &leader, "a");
+    assert_eq!(world.state(), Some(GroupState::Stable));
+    let leaves = MemberRef {
+        instance: Some("a".to_owned()),
+        ..nobody()
+    };
+    assert_eq!(world.leave(leaves), ErrorCode::None);
+    world.advance(3_000);
+    let members = world.coordinator.describe("g").expect("there").members;
+    assert_eq!(members.len(), 1, "the other's session decides");
+}
+
+#[test]
+fn a_member_with_a_great_many_protocols_is_refused() {
+    let mut world = World::new(0);
+    let waiter = world.join_as("", |join| {
+        let one = join.protocols[0].clone();
+        join.protocols = vec![one; 65];
+    });
+    assert_eq!(world.refused(waiter), ErrorCode::InvalidRequest);
+}
+
 // ---- anything -----------------------------------------------------------------------------------------------------
 
 /// Small, seeded, good enough to choose orders.

@@ -11,6 +11,9 @@ use super::state::{Group, refuse_join};
 use super::{Coordinator, NAME_BYTES_MAX, Purpose};
 use crate::shard::interface::Now;
 
+/// Protocols that one member may name: each is looked for among those of every other member.
+pub const PROTOCOLS_MAX: usize = 64;
+
 impl Coordinator {
     pub(super) fn join(&mut self, now: Now, waiter: Waiter, join: &Join, out: &mut Vec<Effect>) {
         if let Err(code) = self.admit(now, join) {
@@ -46,7 +49,9 @@ impl Coordinator {
         .chain(&join.instance)
         .chain(join.protocols.iter().map(|(name, _)| name));
         // A new member's id is made of the client's name and 37 characters.
-        if names.any(|name| name.len() > NAME_BYTES_MAX - 37) {
+        if names.any(|name| name.len() > NAME_BYTES_MAX - 37)
+            || join.protocols.len() > PROTOCOLS_MAX
+        {
             return Err(ErrorCode::InvalidRequest);
         }
         let settings = &self.settings;
@@ -172,7 +177,10 @@ fn replace(
     }
     member.id = id.clone();
     member.take_over(join);
-    member.heard(cx.now.monotonic_us);
+    // One that is new keeps its longer time.
+    if !member.is_new {
+        member.heard(cx.now.monotonic_us);
+    }
     if let Some(instance) = &member.instance {
         group.instances.insert(instance.clone(), id.clone());
     }

@@ -10,7 +10,7 @@
 //! - [`load`]: reading the topic back.
 //!
 //! Invariants (`check_invariants`):
-//! - G1 nothing is answered, or acted on, before the topic holds it;
+//! - G1 nothing is answered as done before the topic holds it;
 //! - G2 a commit needs a member of the present generation, or a group without members;
 //! - G3 a committed offset never goes back to an earlier commit, and none is made up: absent is absent.
 //!
@@ -169,11 +169,11 @@ impl Coordinator {
     }
 
     fn tick(&mut self, now: Now, out: &mut Vec<Effect>) {
-        while let Some((due_us, id)) = self.due.first().cloned() {
-            if due_us > now.monotonic_us {
-                break;
-            }
-            self.due.pop_first();
+        // Each group once, whatever it makes of it.
+        let later = self
+            .due
+            .split_off(&(now.monotonic_us.saturating_add(1), Arc::from("")));
+        for (_, id) in std::mem::replace(&mut self.due, later) {
             if let Some(group) = self.groups.get_mut(&id) {
                 group.due_us = u64::MAX;
             }
@@ -297,7 +297,13 @@ impl Coordinator {
                 waiter,
                 group,
                 entries,
-            }) => self.committed(now, store, waiter, &group, entries, result, out),
+            }) => {
+                let result = result.map_err(|code| match code {
+                    ErrorCode::MessageTooLarge => ErrorCode::InvalidCommitOffsetSize,
+                    other => other,
+                });
+                self.committed(now, store, waiter, &group, entries, result, out);
+            }
             Some(Purpose::Removal {
                 group,
                 waiter,
@@ -309,6 +315,7 @@ impl Coordinator {
             Some(Purpose::Rewrite) => self.rewritten(result),
             None => {}
         }
+        self.end_rewrite();
     }
 
     /// Panics when an invariant is broken; for tests and the simulator.
@@ -376,8 +383,6 @@ fn as_coordinator(code: ErrorCode) -> ErrorCode {
         ErrorCode::NotLeaderOrFollower | ErrorCode::KafkaStorageError | ErrorCode::ShuttingDown => {
             ErrorCode::NotCoordinator
         }
-        // The only batch of ours whose size a client decides that gets this far is that of a commit.
-        ErrorCode::MessageTooLarge => ErrorCode::InvalidCommitOffsetSize,
         other => other,
     }
 }

@@ -17,6 +17,10 @@ use super::interface::{
 };
 use super::member::{Member, NEW_MEMBER_PATIENCE_US, ms_as_us};
 
+/// A rebalance that nobody has joined yet is looked at again after so long at least, whatever its members say, in
+/// microseconds.
+const REBALANCE_WAIT_US_MIN: u64 = 1_000_000;
+
 /// A rebalance that waits for members to join.
 #[derive(Clone, Copy, Debug)]
 pub struct Rebalance {
@@ -59,6 +63,8 @@ pub struct Group {
     pub offsets: BTreeMap<NamedPartition, Held>,
     /// Commits that are appended and not stored yet: the newest of each partition.
     pub underway: BTreeMap<NamedPartition, Held>,
+    /// Offsets whose removal is appended and not stored yet, as of which commit.
+    pub removing: BTreeMap<NamedPartition, StoreId>,
     /// The newest record of it in the topic.
     pub recorded: Option<GroupMetadata>,
     /// When the coordinator looks at it next, as registered there.
@@ -83,6 +89,7 @@ impl Group {
             sync_until_us: u64::MAX,
             offsets: BTreeMap::new(),
             underway: BTreeMap::new(),
+            removing: BTreeMap::new(),
             recorded: None,
             due_us: u64::MAX,
         }
@@ -238,12 +245,9 @@ impl Group {
         }
         if !self.members.is_empty() && !self.elect() {
             // Static members only, none of which is back yet: their sessions decide.
-            let until_us = cx
-                .now
-                .monotonic_us
-                .saturating_add(self.rebalance_timeout_us());
+            let wait_us = self.rebalance_timeout_us().max(REBALANCE_WAIT_US_MIN);
             self.rebalance = Some(Rebalance {
-                until_us,
+                until_us: cx.now.monotonic_us.saturating_add(wait_us),
                 initial_left_us: None,
                 grew: false,
             });

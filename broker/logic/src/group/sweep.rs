@@ -49,8 +49,8 @@ pub(super) struct Sweep {
     /// Those that the pass under way began with.
     going: BTreeMap<Arc<str>, StoreId>,
     rewrite: Pass,
-    /// Appends of the rewriting that have not ended.
-    rewrites_in_flight: usize,
+    /// All groups have had their turn: the last append that has to end before the rewriting has.
+    rewrite_until: Option<StoreId>,
     /// One of them failed: what is old is still needed.
     rewrite_failed: bool,
     /// A rewriting is complete; the driver has not taken note yet.
@@ -65,7 +65,7 @@ impl Sweep {
             gone: BTreeMap::new(),
             going: BTreeMap::new(),
             rewrite: Pass::Rests,
-            rewrites_in_flight: 0,
+            rewrite_until: None,
             rewrite_failed: false,
             is_rewritten: false,
         }
@@ -80,7 +80,7 @@ impl Coordinator {
     /// Begins to append everything that lives once more. The driver remembers where its topic ended; when
     /// [`Coordinator::take_rewritten`] is true, the log may begin there.
     pub fn begin_rewrite(&mut self) {
-        if matches!(self.sweep.rewrite, Pass::Rests) && self.sweep.rewrites_in_flight == 0 {
+        if matches!(self.sweep.rewrite, Pass::Rests) && self.sweep.rewrite_until.is_none() {
             self.sweep.rewrite = Pass::Begins;
             self.sweep.rewrite_failed = false;
         }
@@ -164,23 +164,34 @@ impl Coordinator {
             });
             if let Some(Some(store)) = store {
                 self.stores.insert(store, Purpose::Rewrite);
-                self.sweep.rewrites_in_flight += 1;
             }
         }
         self.sweep.rewrite = after(&ids);
-        self.end_rewrite();
+        if matches!(self.sweep.rewrite, Pass::Rests) {
+            self.sweep.rewrite_until = Some(StoreId(self.last_store));
+            self.end_rewrite();
+        }
+    }
+
+    /// What was to be forgotten stays, and a rewriting that is under way may have left it out.
+    pub(super) fn rewrite_is_incomplete(&mut self) {
+        self.sweep.rewrite_failed = true;
     }
 
     pub(super) fn rewritten(&mut self, result: Result<(), ErrorCode>) {
-        self.sweep.rewrites_in_flight -= 1;
         self.sweep.rewrite_failed |= result.is_err();
-        self.end_rewrite();
     }
 
-    fn end_rewrite(&mut self) {
-        let has_ended =
-            matches!(self.sweep.rewrite, Pass::Rests) && self.sweep.rewrites_in_flight == 0;
-        self.sweep.is_rewritten |= has_ended && !self.sweep.rewrite_failed;
+    /// The rewriting has ended if everything has that was appended before it had met all groups: a deletion among them
+    /// that failed would be of something that it left out.
+    pub(super) fn end_rewrite(&mut self) {
+        let oldest = self.stores.keys().next();
+        let has_ended = (self.sweep.rewrite_until)
+            .is_some_and(|until| oldest.is_none_or(|store| *store > until));
+        if has_ended {
+            self.sweep.rewrite_until = None;
+            self.sweep.is_rewritten |= !self.sweep.rewrite_failed;
+        }
     }
 }
 

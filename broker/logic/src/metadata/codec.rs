@@ -20,6 +20,7 @@ const REGISTER_BROKER: u8 = 1;
 const CREATE_TOPIC: u8 = 2;
 const DELETE_TOPIC: u8 = 3;
 const ALLOCATE_PRODUCER_IDS: u8 = 4;
+const DELETE_TOPIC_BY_ID: u8 = 5;
 
 /// More settings than there are can't all be right, but a refused command is kept in the log too.
 const CONFIGS_MAX: usize = 4 * TOPIC_SETTINGS.len();
@@ -38,6 +39,10 @@ pub fn encode_command(command: &Command, out: &mut Vec<u8>) -> Result<(), Decode
         Command::DeleteTopic { name } => {
             writer.u8(DELETE_TOPIC);
             writer.text("topic name", name);
+        }
+        Command::DeleteTopicById { topic_id } => {
+            writer.u8(DELETE_TOPIC_BY_ID);
+            writer.bytes(&topic_id.0);
         }
         Command::AllocateProducerIds { broker } => {
             writer.u8(ALLOCATE_PRODUCER_IDS);
@@ -73,6 +78,9 @@ pub fn decode_command(bytes: &[u8]) -> Result<Command, DecodeError> {
         CREATE_TOPIC => read_create(&mut reader)?,
         DELETE_TOPIC => Command::DeleteTopic {
             name: reader.text("topic name")?,
+        },
+        DELETE_TOPIC_BY_ID => Command::DeleteTopicById {
+            topic_id: TopicId(reader.array("topic id")?),
         },
         ALLOCATE_PRODUCER_IDS => Command::AllocateProducerIds {
             broker: BrokerId(reader.i32("broker id")?),

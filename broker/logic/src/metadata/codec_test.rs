@@ -37,7 +37,10 @@ fn encoded(command: &Command) -> Vec<u8> {
 
 #[test]
 fn commands_survive_a_round_trip() {
-    for command in commands() {
+    let by_id = Command::DeleteTopicById {
+        topic_id: TopicId([6; 16]),
+    };
+    for command in commands().into_iter().chain([by_id]) {
         assert_eq!(decode_command(&encoded(&command)), Ok(command));
     }
 }

@@ -38,6 +38,11 @@ pub enum Command {
         /// The topic's name.
         name: String,
     },
+    /// This very topic is no longer wanted, whatever else may have its name by now.
+    DeleteTopicById {
+        /// The topic's id.
+        topic_id: TopicId,
+    },
     /// A broker needs another block of [`PRODUCER_IDS_PER_BLOCK`] producer ids.
     AllocateProducerIds {
         /// Who will hand them out.

@@ -64,6 +64,7 @@ impl Machine {
             Command::RegisterBroker(register) => self.register_broker(version, register),
             Command::CreateTopic(create) => self.create_topic(create),
             Command::DeleteTopic { name } => self.delete_topic(version, &name),
+            Command::DeleteTopicById { topic_id } => self.delete_topic_by_id(version, topic_id),
             Command::AllocateProducerIds { broker } => self.allocate_producer_ids(broker),
         };
         Arc::make_mut(&mut self.image).version = version;
@@ -228,6 +229,20 @@ impl Machine {
             }
         }
         Ok(())
+    }
+
+    fn delete_topic_by_id(&mut self, version: u64, topic_id: TopicId) -> Applied {
+        match self
+            .image
+            .topic_by_id(topic_id)
+            .map(|topic| topic.name.clone())
+        {
+            Some(name) => self.delete_topic(version, &name),
+            None => Err(MetadataRefusal::new(
+                ErrorCode::UnknownTopicId,
+                format!("there is no topic with id {topic_id:?}"),
+            )),
+        }
     }
 
     fn delete_topic(&mut self, version: u64, name: &str) -> Applied {

@@ -33,8 +33,9 @@ pub const READ_AHEAD_IN_FLIGHT_MAX: usize = 4;
 /// Nothing is read ahead while so many reads are in flight that somebody waits for.
 pub const READS_BEFORE_READ_AHEAD_MAX: usize = 8;
 
-/// Nothing is read ahead while so many writes, syncs and the like of logs are in flight.
-pub const LOG_IO_BEFORE_READ_AHEAD_MAX: u64 = 16;
+/// History waits for producers until they have been silent for so long, in microseconds: longer than the pauses of any
+/// that a person would call busy.
+pub const APPENDS_LINGER_US: u64 = 100_000;
 
 /// Read-ahead may fill the budget, with what is in use, up to this fraction of it.
 const READ_AHEAD_SHARE: (u64, u64) = (1, 2);
@@ -181,6 +182,11 @@ impl ColdReads {
             clock: 0,
             stats: ColdStats::default(),
         }
+    }
+
+    /// Whether reads have not landed yet, somebody waiting for them or not.
+    pub fn is_reading(&self) -> bool {
+        self.reads_in_flight + self.ahead_in_flight > 0
     }
 
     // ---- reads that somebody waits for ----------------------------------------------------------------------------

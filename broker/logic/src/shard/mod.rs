@@ -69,6 +69,8 @@ pub struct Shard {
     io_in_flight: u64,
     index_bytes: i64,
 
+    /// When somebody last appended.
+    appended_us: u64,
     /// The time of the last input.
     heard_us: u64,
     /// The end of the last standstill.
@@ -114,6 +116,7 @@ impl Shard {
             last_write: 0,
             io_in_flight: 0,
             index_bytes: 0,
+            appended_us: 0,
             heard_us: 0,
             awake_since_us: 0,
             due_us: u64::MAX,

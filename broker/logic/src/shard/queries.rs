@@ -5,8 +5,8 @@ use std::time::Duration;
 use tackboard_schema::{LeaderEpoch, Offset, TimestampMs};
 
 use super::Shard;
-use super::cold::LOG_IO_BEFORE_READ_AHEAD_MAX;
-use super::interface::{DiskRead, LogDescription, LogId, ShardStats, TimestampScan};
+use super::cold::APPENDS_LINGER_US;
+use super::interface::{DiskRead, LogDescription, LogId, Now, ShardStats, TimestampScan};
 use crate::log::limits::PREALLOCATE_STEP_BYTES_MIN;
 use crate::log::position::StreamByte;
 use crate::log::stretch::Stretch;
@@ -57,9 +57,10 @@ impl Shard {
         self.log(log)?.stretch_ahead(at)
     }
 
-    /// Whether producers keep the disk so busy that nothing should be read that nobody waits for.
-    pub fn is_disk_busy(&self) -> bool {
-        self.io_in_flight >= LOG_IO_BEFORE_READ_AHEAD_MAX || self.memory.is_tight()
+    /// Whether producers use the disk: history then waits for them, and nothing is read that nobody waits for.
+    pub fn is_appended_to(&self, now: Now) -> bool {
+        let since_us = now.monotonic_us.saturating_sub(self.appended_us);
+        since_us <= APPENDS_LINGER_US || self.memory.is_tight()
     }
 
     /// Whether there is append budget left; the driver stops reading producer sockets while there is not.

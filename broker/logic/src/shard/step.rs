@@ -125,6 +125,7 @@ impl Shard {
 
     /// The hot path: nothing else of the core is looked at.
     fn append(&mut self, now: Now, append: &Append, out: &mut Effects) {
+        self.appended_us = now.monotonic_us;
         let first = self.with_log(now, out, append.log, |log, cx| {
             log.append(append, cx) && !std::mem::replace(&mut log.in_turn, true)
         });

@@ -134,7 +134,7 @@ pub static API_TABLE: [ApiRow; 26] = [
         key: ApiKey::ListOffsets,
         name: "ListOffsets",
         served: Versions { min: 1, max: 10 },
-        advertised: Versions { min: 1, max: 7 },
+        advertised: Versions { min: 1, max: 6 },
         flexible_from: Some(6),
     },
     ApiRow {
