@@ -474,17 +474,17 @@ fn memory(kept: &Kept) -> Vec<Line> {
     vec![
         Line::new("idle, all of it (`perf/all start-empty`)", idle, "MB").at_most(64.0),
         Line::new(
-            "full load and readers that never read: resident, less what the budgets account for",
-            case("beside_accounted_mb"),
-            "MB",
-        )
-        .never_above(64.0),
-        Line::new(
-            "the same: resident, less the budget of 512 MiB",
+            "full load and readers that never read: resident, less the budget of 512 MiB",
             case("beside_budget_mb"),
             "MB",
         )
         .never_above(64.0),
+        // Not held against an aim: what was freed stays with the process, for memory that is got anew costs page faults.
+        Line::new(
+            "the same, less what the budgets account for (what was freed and is kept counts here)",
+            case("beside_accounted_mb"),
+            "MB",
+        ),
     ]
 }
 

@@ -60,6 +60,9 @@ pub fn start(
             fsync.text(),
             "--save",
             "",
+            // A rewriting of its log forks a process amid the measurement, which would pay for it now and then.
+            "--auto-aof-rewrite-percentage",
+            "0",
         ])
         .arg("--dir")
         .arg(folder);
