@@ -167,7 +167,7 @@ const BROKER: &[Setting] = &[
         },
         "\"0 ms\"",
         None,
-        "How long an idle core looks for work before it sleeps. On CPUs that the broker has to itself, \"50 us\" saves most waits the wake-up, and a core is seldom seen idle. Leave it at 0 where other programs, the load generator among them, run on the same CPUs.",
+        "How long an idle core looks for work before it sleeps. On CPUs that the broker has to itself some tens of microseconds can save requests the wake-up, for a core that is seldom seen idle; measure it before you keep it. Leave it at 0 where other programs, the load generator among them, run on the same CPUs.",
     ),
     setting(
         "memory.total",

@@ -110,7 +110,7 @@ async fn read_loop(
                 Next::MoreBytes(needed) => {
                     buffer.copy_within(taken..filled, 0);
                     filled -= taken;
-                    // `needed` is bounded by `frame_bytes_max`.
+                    // `needed` is bounded by `frame_bytes_max`, and the length before a frame.
                     let length = sizing.length(buffer.len(), filled, needed);
                     let extra = length.saturating_sub(READ_BUFFER_BYTES_MAX);
                     if !shard.hold_read_bytes(&mut held, extra) {
