@@ -5,7 +5,7 @@ use tackboard_schema::{Durability, ErrorCode, TimestampMs};
 
 use super::limits::IO_TIMEOUT_US;
 use super::position::Position;
-use super::sync_plan::{Reach, Started};
+use super::sync_plan::Reach;
 use super::{Log, LogState};
 use crate::ledger::writer::RecordNumber;
 use crate::request::acks::AckWaiter;
@@ -138,9 +138,8 @@ impl Log {
             _ => written,
         };
         let base = segment.base;
-        let sync = cx.plan.started(scope);
-        let at_us = cx.now.monotonic_us;
-        self.sync.start(sync, target, Started { scope, at_us });
+        let (sync, started) = cx.plan.started(scope, cx.now.monotonic_us);
+        self.sync.start(sync, target, started);
         cx.give_up_at(cx.now.monotonic_us.saturating_add(IO_TIMEOUT_US));
         cx.stats.syncs += 1;
         cx.start(Effect::Sync {

@@ -47,8 +47,9 @@ pub struct Reach {
 /// A measured cost moves by one part in so many towards each new measurement.
 const COST_WEIGHT: u64 = 8;
 
-/// While logs are synced one by one, what a sync of the file system is believed to cost moves by one part in so many
-/// towards what was believed at first: one that was slow for reasons of its own is tried again.
+/// While logs are synced in one way, what the other is believed to cost moves by one part in so many, for each log,
+/// towards what was believed at first: one that was slow for reasons of its own, or while few logs were dirty, is tried
+/// again.
 const COST_FADE: u64 = 256;
 
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +66,8 @@ pub struct Started {
     pub scope: SyncScope,
     /// When, in microseconds of the clock that never jumps.
     pub at_us: u64,
+    /// Syncs of single files that were in flight then, this one included if it is of a file.
+    pub files_in_flight: u32,
 }
 
 /// What is proven of one log, and what is wanted.
@@ -295,21 +298,26 @@ impl SyncPlan {
         sync.needs_sync()
     }
 
-    /// A name for a sync that starts.
-    pub fn started(&mut self, scope: SyncScope) -> SyncId {
+    /// A sync starts: its name, and what is to be known of it when it ends.
+    pub fn started(&mut self, scope: SyncScope, at_us: u64) -> (SyncId, Started) {
         match scope {
-            SyncScope::File => {
-                self.files_in_flight += 1;
-                if let Some(costs) = &mut self.costs {
-                    let (believed, first) =
-                        (&mut costs.now.file_system_us, costs.first.file_system_us);
-                    *believed = towards(*believed, first, COST_FADE);
-                }
-            }
+            SyncScope::File => self.files_in_flight += 1,
             SyncScope::FileSystem => self.riders_in_flight += 1,
         }
+        if let Some(costs) = &mut self.costs {
+            let (believed, first) = match scope {
+                SyncScope::File => (&mut costs.now.file_system_us, costs.first.file_system_us),
+                SyncScope::FileSystem => (&mut costs.now.file_us, costs.first.file_us),
+            };
+            *believed = towards(*believed, first, COST_FADE);
+        }
         self.last_sync += 1;
-        SyncId(self.last_sync)
+        let started = Started {
+            scope,
+            at_us,
+            files_in_flight: self.files_in_flight,
+        };
+        (SyncId(self.last_sync), started)
     }
 
     /// A sync completed, however it went.
@@ -317,8 +325,10 @@ impl SyncPlan {
         let took_us = now_us.saturating_sub(started.at_us);
         match started.scope {
             SyncScope::File => {
-                // The device works on all of them at once: each costs its share of the time.
-                let share_us = took_us / u64::from(self.files_in_flight.max(1));
+                // The device works on all of them at once: each costs its share of the time. Of many that start and
+                // end together the first is alone when it starts and the last is when it ends.
+                let beside = started.files_in_flight.max(self.files_in_flight);
+                let share_us = took_us / u64::from(beside.max(1));
                 self.files_in_flight = self.files_in_flight.saturating_sub(1);
                 if let Some(costs) = &mut self.costs {
                     costs.now.file_us = towards(costs.now.file_us, share_us, COST_WEIGHT).max(1);
@@ -359,6 +369,7 @@ mod tests {
     const FILE: Started = Started {
         scope: SyncScope::File,
         at_us: 0,
+        files_in_flight: 1,
     };
 
     /// Ten bytes an offset.
@@ -492,7 +503,7 @@ mod tests {
                 if plan.next_waiting().is_none() {
                     break;
                 }
-                plan.started(scope);
+                plan.started(scope, 0);
                 count += 1;
             }
         }
@@ -516,12 +527,13 @@ mod tests {
         for _ in 0..10 {
             let log = plan.next_waiting().expect("twenty wait");
             assert!(plan.take(&mut logs[log.slot as usize]));
-            plan.started(SyncScope::FileSystem);
+            plan.started(SyncScope::FileSystem, 0);
         }
         assert_eq!(plan.scope(), None);
         let started = Started {
             scope: SyncScope::FileSystem,
             at_us: 0,
+            files_in_flight: 0,
         };
         for _ in 0..9 {
             plan.ended(started, 900);
@@ -532,24 +544,65 @@ mod tests {
     }
 
     #[test]
+    fn files_that_were_slow_while_few_were_dirty_are_tried_again_with_many() {
+        let (mut plan, _) = waiting(20, Some(COSTS));
+        for _ in 0..20 {
+            let (_, alone) = plan.started(SyncScope::File, 0);
+            plan.ended(alone, 10_000);
+        }
+        let mut riders = 0;
+        while plan.scope() == Some(SyncScope::FileSystem) {
+            let (_, rider) = plan.started(SyncScope::FileSystem, 0);
+            plan.ended(rider, 3_000);
+            riders += 1;
+            assert!(riders < 10_000, "files are tried again some time");
+        }
+        assert!(riders > 100, "but not soon");
+    }
+
+    #[test]
     fn costs_follow_what_is_measured_and_a_bad_experience_fades() {
         let (mut plan, _) = waiting(20, Some(COSTS));
         let slow = Started {
             scope: SyncScope::FileSystem,
             at_us: 0,
+            files_in_flight: 0,
         };
         for _ in 0..5 {
-            plan.started(SyncScope::FileSystem);
+            plan.started(SyncScope::FileSystem, 0);
             plan.ended(slow, 1_000_000);
         }
         assert_eq!(plan.scope(), Some(SyncScope::File));
         let mut files = 0;
         while plan.scope() == Some(SyncScope::File) {
-            plan.started(SyncScope::File);
+            plan.started(SyncScope::File, 0);
             plan.ended(FILE, COSTS.file_us);
             files += 1;
             assert!(files < 10_000, "it is tried again some time");
         }
         assert!(files > 100, "but not soon");
+    }
+    /// On a disk whose every sync takes 10 ms, however many are in flight, fifty files take 10 ms, and the file system
+    /// takes its own time and that of the file which empties the cache.
+    #[test]
+    fn syncs_that_start_and_end_together_share_their_time() {
+        const LOGS: u32 = 50;
+        let (mut plan, _) = waiting(
+            LOGS,
+            Some(SyncCosts {
+                file_us: 80,
+                file_system_us: 20_000,
+            }),
+        );
+        for round in 0..10 {
+            let begun_us = round * 10_000;
+            let together: Vec<Started> = (0..LOGS)
+                .map(|_| plan.started(SyncScope::File, begun_us).1)
+                .collect();
+            for started in together {
+                plan.ended(started, begun_us + 10_000);
+            }
+            assert_eq!(plan.scope(), Some(SyncScope::File), "round {round}");
+        }
     }
 }
