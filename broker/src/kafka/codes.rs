@@ -4,26 +4,107 @@ use tackboard_schema::ErrorCode;
 
 /// The code that a client of Kafka is told. Codes of our own become the ones that make clients do the right thing.
 pub fn kafka_code(code: ErrorCode) -> i16 {
-    let told = match code {
-        // Nothing was appended: to be tried again.
-        ErrorCode::StorageFull => ErrorCode::KafkaStorageError,
-        // It may be kept: producers with sequence numbers try again.
-        ErrorCode::StorageFullAfterAppend => ErrorCode::NotEnoughReplicasAfterAppend,
-        ErrorCode::WrongShard | ErrorCode::ShuttingDown => ErrorCode::NotLeaderOrFollower,
-        ErrorCode::OverBudget => ErrorCode::RequestTimedOut,
-        other => other,
-    };
-    told.code()
+    told(code).anywhere.code()
 }
 
 /// The code of one fetched partition. Consumers give up at codes that they don't expect there, so what is to be tried
 /// again is told by one that they do.
 pub fn fetch_code(code: ErrorCode) -> i16 {
+    told(code).fetching.code()
+}
+
+/// How a code is told.
+struct Told {
+    anywhere: ErrorCode,
+    /// Of a fetched partition.
+    fetching: ErrorCode,
+}
+
+/// Names every code, so that a new one is thought about.
+fn told(code: ErrorCode) -> Told {
+    use ErrorCode as E;
+    let as_code = |code| Told {
+        anywhere: code,
+        fetching: code,
+    };
+    let when_fetching = |anywhere, fetching| Told { anywhere, fetching };
     match code {
-        ErrorCode::OverBudget | ErrorCode::NetworkException | ErrorCode::RequestTimedOut => {
-            ErrorCode::OffsetNotAvailable.code()
-        }
-        other => kafka_code(other),
+        // Nothing was appended: to be tried again.
+        E::StorageFull => as_code(E::KafkaStorageError),
+        // It may be kept: producers with sequence numbers try again.
+        E::StorageFullAfterAppend => as_code(E::NotEnoughReplicasAfterAppend),
+        E::WrongShard | E::ShuttingDown => as_code(E::NotLeaderOrFollower),
+        E::OverBudget => when_fetching(E::RequestTimedOut, E::OffsetNotAvailable),
+        E::NetworkException | E::RequestTimedOut => when_fetching(code, E::OffsetNotAvailable),
+        E::UnknownServerError
+        | E::None
+        | E::OffsetOutOfRange
+        | E::CorruptMessage
+        | E::UnknownTopicOrPartition
+        | E::InvalidFetchSize
+        | E::LeaderNotAvailable
+        | E::NotLeaderOrFollower
+        | E::MessageTooLarge
+        | E::OffsetMetadataTooLarge
+        | E::CoordinatorLoadInProgress
+        | E::CoordinatorNotAvailable
+        | E::NotCoordinator
+        | E::InvalidTopicException
+        | E::NotEnoughReplicas
+        | E::NotEnoughReplicasAfterAppend
+        | E::InvalidRequiredAcks
+        | E::IllegalGeneration
+        | E::InconsistentGroupProtocol
+        | E::InvalidGroupId
+        | E::UnknownMemberId
+        | E::InvalidSessionTimeout
+        | E::RebalanceInProgress
+        | E::InvalidCommitOffsetSize
+        | E::TopicAuthorizationFailed
+        | E::GroupAuthorizationFailed
+        | E::ClusterAuthorizationFailed
+        | E::InvalidTimestamp
+        | E::UnsupportedVersion
+        | E::TopicAlreadyExists
+        | E::InvalidPartitions
+        | E::InvalidReplicationFactor
+        | E::InvalidReplicaAssignment
+        | E::InvalidConfig
+        | E::NotController
+        | E::InvalidRequest
+        | E::UnsupportedForMessageFormat
+        | E::PolicyViolation
+        | E::OutOfOrderSequenceNumber
+        | E::DuplicateSequenceNumber
+        | E::InvalidProducerEpoch
+        | E::InvalidTxnState
+        | E::InvalidProducerIdMapping
+        | E::InvalidTransactionTimeout
+        | E::ConcurrentTransactions
+        | E::TransactionalIdAuthorizationFailed
+        | E::SecurityDisabled
+        | E::OperationNotAttempted
+        | E::KafkaStorageError
+        | E::UnknownProducerId
+        | E::NonEmptyGroup
+        | E::GroupIdNotFound
+        | E::FetchSessionIdNotFound
+        | E::InvalidFetchSessionEpoch
+        | E::FencedLeaderEpoch
+        | E::UnknownLeaderEpoch
+        | E::UnsupportedCompressionType
+        | E::OffsetNotAvailable
+        | E::MemberIdRequired
+        | E::GroupMaxSizeReached
+        | E::FencedInstanceId
+        | E::GroupSubscribedToTopic
+        | E::InvalidRecord
+        | E::UnstableOffsetCommit
+        | E::ThrottlingQuotaExceeded
+        | E::ProducerFenced
+        | E::UnknownTopicId
+        | E::InconsistentTopicId
+        | E::FetchSessionTopicIdError => as_code(code),
     }
 }
 

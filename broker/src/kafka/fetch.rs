@@ -1,14 +1,7 @@
 //! Fetch. Sessions are not kept: every answer has session 0, and clients then name all their partitions each time.
 
 use bytes::Bytes;
-use tackboard_logic::{
-    request::{
-        by_core::ByCore,
-        fetch::{Bounds, entry_bytes_max},
-        gather::Gather,
-    },
-    shard::interface::FetchEntry,
-};
+use tackboard_logic::request::fetch::Bounds;
 use tackboard_schema::{
     CorrelationId, ErrorCode, Offset, PartitionIndex,
     kafka::{
@@ -21,9 +14,8 @@ use super::{answers::Answers, codes::fetch_code, handlers::Call};
 use crate::{
     native::connection::{Connection, OutFrame},
     shard::{
-        request::{Body, Entry, Fetched, Origin, Piece, Work},
-        topics::Place,
-        work::{find_topic, place_in},
+        placed::{FetchFrom, Placed, find_topic, place_in},
+        request::{Entry, Fetched, Piece},
     },
 };
 
@@ -47,17 +39,12 @@ pub(super) fn handle(call: Call<'_>, request: FetchRequest) {
         ..
     } = call;
     let number_of = |value: i32| u32::try_from(value).unwrap_or(0);
-    let asked = Bounds {
+    let bounds = Bounds {
         wait_ms: number_of(request.max_wait_ms),
         bytes_min: number_of(request.min_bytes),
         bytes_max: number_of(request.max_bytes),
     };
-    let bounds = asked.within(count, state.config.frame_bytes_max);
-    let mut entries = Vec::with_capacity(count);
-    let mut here = Vec::with_capacity(count);
-    let mut elsewhere = ByCore::default();
-    let mut failures = Vec::new();
-    let mut index = 0;
+    let mut placed = Placed::with_capacity(count);
     for topic in &request.topics {
         let (name, found) = find_topic(state, &topic.topic);
         for entry in &topic.partitions {
@@ -67,51 +54,14 @@ pub(super) fn handle(call: Call<'_>, request: FetchRequest) {
                 state.check_epoch(&name, partition, entry.current_leader_epoch)?;
                 Ok(place)
             });
-            entries.push(Entry::waiting(name.clone(), partition));
-            let offset = Offset(entry.fetch_offset);
-            let bytes_max = entry_bytes_max(number_of(entry.partition_max_bytes));
-            match place {
-                Ok(Place::Here(log)) => here.push((
-                    index,
-                    FetchEntry {
-                        log,
-                        offset,
-                        bytes_max,
-                    },
-                )),
-                Ok(Place::There(core, partition)) => {
-                    elsewhere.add(core, index, (partition, offset, bytes_max));
-                }
-                Err(failure) => failures.push((index, failure)),
-            }
-            index += 1;
+            let from = FetchFrom {
+                offset: Offset(entry.fetch_offset),
+                bytes_max: number_of(entry.partition_max_bytes),
+            };
+            placed.add(name.clone(), partition, place, from);
         }
     }
-    if let Err(failure) = state.admit_fetch_calls(connection, elsewhere.len()) {
-        let refused = std::mem::take(&mut elsewhere).into_parts();
-        let indexes = refused.into_iter().flat_map(|part| part.indexes);
-        failures.extend(indexes.map(|index| (index, failure.clone())));
-    }
-    let part_count = elsewhere.len() + usize::from(!here.is_empty());
-    let share = bounds.share(part_count, !failures.is_empty());
-    let body = Body::Fetch {
-        entries,
-        parts: Vec::new(),
-        gather: Gather::new(part_count as u32, bounds.bytes_min),
-        bytes_max: bounds.bytes_max,
-    };
-    let key = state.begin(Origin::Connection(connection.clone()), number, 0, body);
-    for (index, failure) in failures {
-        state.entry_failed(key, index, failure);
-    }
-    state.call_each(key, elsewhere, |entries| Work::Fetch {
-        entries,
-        bounds: share,
-    });
-    if !here.is_empty() {
-        state.fetch_here(key, here, share);
-    }
-    state.handed_out(key);
+    state.fetch(connection, number, placed, bounds);
 }
 
 /// Answers a fetch; the batches go out from where they lie.

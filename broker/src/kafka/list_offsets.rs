@@ -1,6 +1,6 @@
 //! ListOffsets.
 
-use tackboard_logic::request::{by_core::ByCore, lookup::ListedOffset};
+use tackboard_logic::request::lookup::ListedOffset;
 use tackboard_schema::{
     CorrelationId, ErrorCode, PartitionIndex, TimestampMs,
     kafka::{
@@ -13,9 +13,8 @@ use super::{answers::Answers, codes::kafka_code, handlers::Call};
 use crate::{
     native::connection::Connection,
     shard::{
-        request::{Body, Entry, Failure, Origin, Work},
-        topics::Place,
-        work::{find_topic, place_in},
+        placed::{Placed, find_topic, place_in},
+        request::{Entry, Failure},
     },
 };
 
@@ -35,34 +34,21 @@ pub(super) fn handle(call: Call<'_>, request: ListOffsetsRequest) {
         number,
         ..
     } = call;
-    let mut entries = Vec::with_capacity(count);
-    let mut places = Vec::with_capacity(count);
+    let mut placed = Placed::with_capacity(count);
     for topic in &request.topics {
         let (name, found) = find_topic(state, &topic.name);
         for entry in &topic.partitions {
             let partition = PartitionIndex(entry.partition_index);
-            let place = place_in(state, &found, partition);
-            let place = place.and_then(|place| {
+            let place = place_in(state, &found, partition).and_then(|place| {
                 admitted.clone()?;
                 state.check_epoch(&name, partition, entry.current_leader_epoch)?;
                 Ok(place)
             });
-            entries.push(Entry::waiting(name.clone(), partition));
-            places.push((place, TimestampMs(entry.timestamp)));
+            let timestamp = TimestampMs(entry.timestamp);
+            placed.add(name.clone(), partition, place, timestamp);
         }
     }
-    let origin = Origin::Connection(connection.clone());
-    let key = state.begin(origin, number, 0, Body::ListOffsets { entries });
-    let mut elsewhere = ByCore::default();
-    for (index, (place, timestamp)) in (0..).zip(places) {
-        match place {
-            Ok(Place::Here(log)) => state.list_offset_here(key, index, log, timestamp),
-            Ok(Place::There(core, partition)) => elsewhere.add(core, index, (partition, timestamp)),
-            Err(failure) => state.entry_failed(key, index, failure),
-        }
-    }
-    state.call_each(key, elsewhere, Work::ListOffsets);
-    state.handed_out(key);
+    state.list_offsets(connection, number, placed);
 }
 
 /// Answers a look-up of offsets.

@@ -1,9 +1,9 @@
 //! Produce.
 
-use tackboard_logic::request::{
-    by_core::ByCore,
-    produce::{Appended, Respond},
-};
+use std::convert::identity;
+
+use bytes::Bytes;
+use tackboard_logic::request::produce::Appended;
 use tackboard_schema::{
     Acks, CorrelationId, ErrorCode, PartitionIndex,
     kafka::{
@@ -18,11 +18,10 @@ use super::{
     handlers::Call,
 };
 use crate::{
-    native::{connection::Connection, handlers::PRODUCE_TIMEOUT_MS_MAX},
+    native::connection::Connection,
     shard::{
-        request::{Body, Entry, Failure, Levels, Origin, Work},
-        topics::Place,
-        work::{find_topic, place_in},
+        placed::{Placed, find_topic, place_in},
+        request::{Entry, Failure, Levels},
     },
 };
 
@@ -51,17 +50,16 @@ pub(super) fn handle(call: Call<'_>, request: ProduceRequest) {
         durability: None,
     };
     let transactional = request.transactional_id.is_some();
-    let mut entries = Vec::new();
-    let mut parts = Vec::new();
-    for topic in &request.topic_data {
-        let (name, topic_found) = find_topic(state, &topic.name);
-        for partition in &topic.partition_data {
+    let counts = request.topic_data.iter();
+    let count = counts.map(|topic| topic.partition_data.len()).sum();
+    let mut placed = Placed::with_capacity(count);
+    for topic in request.topic_data {
+        let (name, found) = find_topic(state, &topic.name);
+        for partition in topic.partition_data {
             let index = PartitionIndex(partition.index);
-            let place = place_in(state, &topic_found, index);
-            entries.push(Entry::waiting(name.clone(), index));
-            let records = match &partition.records {
-                Some(Records::Here(bytes)) => bytes.clone(),
-                _ => bytes::Bytes::new(),
+            let records = match partition.records {
+                Some(Records::Here(bytes)) => bytes,
+                _ => Bytes::new(),
             };
             let place = match (&acks, transactional) {
                 (Err(failure), _) => Err(failure.clone()),
@@ -69,44 +67,16 @@ pub(super) fn handle(call: Call<'_>, request: ProduceRequest) {
                     ErrorCode::InvalidRequest,
                     "transactions are not offered",
                 )),
-                (Ok(_), false) => place.and_then(|place| {
+                (Ok(_), false) => place_in(state, &found, index).and_then(|place| {
                     one_batch(&records)?;
                     Ok(place)
                 }),
             };
-            parts.push((place, records));
+            placed.add(name.clone(), index, place, records);
         }
     }
-    let body_bytes = parts.iter().map(|(_, records)| records.len() as u64).sum();
-    let body = Body::Produce {
-        respond: Respond::default(),
-        entries,
-    };
-    let key = state.begin(
-        Origin::Connection(connection.clone()),
-        number,
-        body_bytes,
-        body,
-    );
     let timeout_ms = u32::try_from(request.timeout_ms).unwrap_or(0);
-    let timeout_ms = timeout_ms.min(PRODUCE_TIMEOUT_MS_MAX);
-    let deadline_us = state.deadline_us(timeout_ms);
-    let mut elsewhere = ByCore::default();
-    for (index, (place, records)) in (0..).zip(parts) {
-        match place {
-            Ok(Place::Here(log)) => {
-                state.append_here(key, index, log, &records, levels, deadline_us);
-            }
-            Ok(Place::There(core, partition)) => elsewhere.add(core, index, (partition, records)),
-            Err(failure) => state.entry_refused(key, index, levels, failure),
-        }
-    }
-    state.call_each(key, elsewhere, |entries| Work::Produce {
-        entries,
-        levels,
-        timeout_ms,
-    });
-    state.handed_out(key);
+    state.produce(connection, number, placed, levels, timeout_ms, identity);
 }
 
 /// Clients send one batch a partition (Kafka refuses more from version 3 on); what is in it is checked where it is

@@ -6,16 +6,7 @@
 use std::{collections::BTreeSet, rc::Rc};
 
 use bytes::Bytes;
-use tackboard_logic::{
-    request::{
-        account::Held,
-        by_core::ByCore,
-        fetch::{Bounds, entry_bytes_max},
-        gather::Gather,
-        produce::Respond,
-    },
-    shard::interface::FetchEntry,
-};
+use tackboard_logic::request::{account::Held, fetch::Bounds};
 use tackboard_schema::{
     CorrelationId, DecodeError, ErrorCode, Offset, PartitionIndex, TOPIC_NAME_LENGTH_MAX,
     TimestampMs,
@@ -29,16 +20,13 @@ use tackboard_schema::{
 
 use super::{answer::send_head, connection::Connection};
 use crate::shard::{
-    request::{Body, Entry, Failure, Levels, Origin, Work},
+    placed::{FetchFrom, Placed, place_of},
+    request::{Failure, Levels},
     state::State,
-    topics::Place,
-    work::place_of,
 };
 
 /// Entries in one request.
 pub const ENTRIES_MAX: usize = 10_000;
-/// Longest time a produce request may wait for its acks, ms.
-pub const PRODUCE_TIMEOUT_MS_MAX: u32 = 300_000;
 
 /// Takes one request in. Everything that goes wrong is answered.
 pub fn handle(state: &mut State, connection: &Rc<Connection>, frame: &Frame<'_>) {
@@ -223,41 +211,25 @@ fn produce(
         );
         return Err(Failure::new(ErrorCode::InvalidRequest, message));
     }
-    let mut places = Vec::with_capacity(wanted.len());
-    let mut entries = Vec::with_capacity(wanted.len());
+    let mut placed = Placed::with_capacity(wanted.len());
+    let mut rest = frame.body;
     for entry in wanted {
         let partition = PartitionIndex(entry.partition());
         let (topic, place) = place_of(state, short(entry.topic())?, partition);
-        entries.push(Entry::waiting(topic, partition));
-        places.push((place, entry.byte_length() as usize));
-    }
-    let body = Body::Produce {
-        respond: Respond::default(),
-        entries,
-    };
-    let origin = Origin::Connection(connection.clone());
-    let key = state.begin(origin, frame.prefix.correlation_id, body_length, body);
-    let timeout_ms = request.timeout_ms().min(PRODUCE_TIMEOUT_MS_MAX);
-    let deadline_us = state.deadline_us(timeout_ms);
-    let mut rest = frame.body;
-    let mut elsewhere = ByCore::default();
-    for (index, (place, length)) in (0..).zip(places) {
-        let (bytes, after) = rest.split_at(length);
+        let (batches, after) = rest.split_at(entry.byte_length() as usize);
         rest = after;
-        match place {
-            Ok(Place::Here(log)) => state.append_here(key, index, log, bytes, levels, deadline_us),
-            Ok(Place::There(core, partition)) => {
-                elsewhere.add(core, index, (partition, Bytes::copy_from_slice(bytes)));
-            }
-            Err(failure) => state.entry_refused(key, index, levels, failure),
-        }
+        placed.add(topic, partition, place, batches);
     }
-    state.call_each(key, elsewhere, |entries| Work::Produce {
-        entries,
+    let id = frame.prefix.correlation_id;
+    let timeout_ms = request.timeout_ms();
+    state.produce(
+        connection,
+        id,
+        placed,
         levels,
         timeout_ms,
-    });
-    state.handed_out(key);
+        Bytes::copy_from_slice,
+    );
     Ok(())
 }
 
@@ -271,62 +243,22 @@ fn fetch(
     let wanted = request.entries();
     bounded(wanted.len())?;
     state.admit_entries(connection, wanted.len())?;
-    let asked = Bounds {
+    let bounds = Bounds {
         wait_ms: request.wait_ms_max(),
         bytes_min: request.bytes_min(),
         bytes_max: request.bytes_max(),
     };
-    let bounds = asked.within(wanted.len(), state.config.frame_bytes_max);
-    let mut entries = Vec::with_capacity(wanted.len());
-    let mut here = Vec::with_capacity(wanted.len());
-    let mut elsewhere = ByCore::default();
-    let mut failures = Vec::new();
-    for (index, entry) in (0..).zip(wanted) {
+    let mut placed = Placed::with_capacity(wanted.len());
+    for entry in wanted {
         let partition = PartitionIndex(entry.partition());
         let (topic, place) = place_of(state, short(entry.topic())?, partition);
-        entries.push(Entry::waiting(topic, partition));
-        let offset = Offset(entry.fetch_offset());
-        let bytes_max = entry_bytes_max(entry.bytes_max());
-        match place {
-            Ok(Place::Here(log)) => here.push((
-                index,
-                FetchEntry {
-                    log,
-                    offset,
-                    bytes_max,
-                },
-            )),
-            Ok(Place::There(core, partition)) => {
-                elsewhere.add(core, index, (partition, offset, bytes_max));
-            }
-            Err(failure) => failures.push((index, failure)),
-        }
+        let from = FetchFrom {
+            offset: Offset(entry.fetch_offset()),
+            bytes_max: entry.bytes_max(),
+        };
+        placed.add(topic, partition, place, from);
     }
-    if let Err(failure) = state.admit_fetch_calls(connection, elsewhere.len()) {
-        let refused = std::mem::take(&mut elsewhere).into_parts();
-        let indexes = refused.into_iter().flat_map(|part| part.indexes);
-        failures.extend(indexes.map(|index| (index, failure.clone())));
-    }
-    let parts = elsewhere.len() + usize::from(!here.is_empty());
-    let share = bounds.share(parts, !failures.is_empty());
-    let body = Body::Fetch {
-        entries,
-        parts: Vec::new(),
-        gather: Gather::new(parts as u32, bounds.bytes_min),
-        bytes_max: bounds.bytes_max,
-    };
-    let key = state.begin(Origin::Connection(connection.clone()), id, 0, body);
-    for (index, failure) in failures {
-        state.entry_failed(key, index, failure);
-    }
-    state.call_each(key, elsewhere, |entries| Work::Fetch {
-        entries,
-        bounds: share,
-    });
-    if !here.is_empty() {
-        state.fetch_here(key, here, share);
-    }
-    state.handed_out(key);
+    state.fetch(connection, id, placed, bounds);
     Ok(())
 }
 
@@ -340,25 +272,12 @@ fn list_offsets(
     let wanted = request.entries();
     bounded(wanted.len())?;
     state.admit_entries(connection, wanted.len())?;
-    let mut entries = Vec::with_capacity(wanted.len());
-    let mut places = Vec::with_capacity(wanted.len());
+    let mut placed = Placed::with_capacity(wanted.len());
     for entry in wanted {
         let partition = PartitionIndex(entry.partition());
         let (topic, place) = place_of(state, short(entry.topic())?, partition);
-        entries.push(Entry::waiting(topic, partition));
-        places.push((place, TimestampMs(entry.timestamp_ms())));
+        placed.add(topic, partition, place, TimestampMs(entry.timestamp_ms()));
     }
-    let origin = Origin::Connection(connection.clone());
-    let key = state.begin(origin, id, 0, Body::ListOffsets { entries });
-    let mut elsewhere = ByCore::default();
-    for (index, (place, timestamp)) in (0..).zip(places) {
-        match place {
-            Ok(Place::Here(log)) => state.list_offset_here(key, index, log, timestamp),
-            Ok(Place::There(core, partition)) => elsewhere.add(core, index, (partition, timestamp)),
-            Err(failure) => state.entry_failed(key, index, failure),
-        }
-    }
-    state.call_each(key, elsewhere, Work::ListOffsets);
-    state.handed_out(key);
+    state.list_offsets(connection, id, placed);
     Ok(())
 }

@@ -6,7 +6,6 @@ use tackboard_logic::{
     metadata::{Command, CreateTopic, MetadataRefusal, Outcome, TOPIC_SETTINGS, Topic},
     request::{
         account::Held,
-        by_core::ByCore,
         producer_ids::{Given, WAITING_MAX},
     },
     shard::interface::LogDescription,
@@ -18,9 +17,10 @@ use tackboard_schema::{
 };
 
 use super::{
-    request::{Body, Entry, Failure, Origin, Work},
+    placed::Placed,
+    request::{Entry, Failure},
     state::{ProposalTarget, State},
-    topics::{Place, log_config},
+    topics::log_config,
 };
 use crate::{
     bridge::ProposalResult,
@@ -101,22 +101,13 @@ impl State {
             connection.take_in(Held::default());
             return self.answer_missing_topic(connection, correlation_id, name);
         };
-        let count = topic.partitions.len() as i32;
-        let entries = (0..count)
-            .map(|index| Entry::waiting(topic.name.clone(), PartitionIndex(index)))
-            .collect();
-        let origin = Origin::Connection(connection.clone());
-        let request = self.begin(origin, correlation_id, 0, Body::Describe { entries });
-        let mut elsewhere = ByCore::default();
-        for index in 0..count {
-            match self.topics.place(&topic, PartitionIndex(index)) {
-                Ok(Place::Here(log)) => self.describe_here(request, index as u32, log),
-                Ok(Place::There(core, partition)) => elsewhere.add(core, index as u32, partition),
-                Err(failure) => self.entry_failed(request, index as u32, failure),
-            }
+        let mut placed = Placed::with_capacity(topic.partitions.len());
+        for index in 0..topic.partitions.len() as i32 {
+            let partition = PartitionIndex(index);
+            let place = self.topics.place(&topic, partition);
+            placed.add(topic.name.clone(), partition, place, ());
         }
-        self.call_each(request, elsewhere, Work::Describe);
-        self.handed_out(request);
+        self.describe(connection, correlation_id, placed);
     }
 
     /// Answers a description whose partitions are all known.

@@ -24,6 +24,7 @@ mod launch;
 pub mod loan;
 mod open;
 mod peers;
+pub mod placed;
 pub mod request;
 pub mod run;
 pub mod slab;

@@ -1,9 +1,6 @@
 //! Hands the entries of a request to this core's logic, and takes their outcomes in.
 
-use std::sync::Arc;
-
 use tackboard_logic::{
-    metadata::Topic,
     request::{
         fetch::Bounds,
         gather::Gathering,
@@ -12,16 +9,14 @@ use tackboard_logic::{
     },
     shard::interface::{Append, FetchEntry, Input, LogId, PayloadId, Ticket},
 };
-use tackboard_schema::{
-    ErrorCode, PartitionIndex, TOPIC_NAME_LENGTH_MAX, TimestampMs, record_batch::check_batch,
-};
+use tackboard_schema::{ErrorCode, TimestampMs, record_batch::check_batch};
 
 use super::{
     launch::Launch,
     request::{Body, Failure, Fetched, Levels, Origin, Part, Pending, TicketTarget},
     slab::Key,
     state::State,
-    topics::{Place, effective_acks},
+    topics::effective_acks,
 };
 use crate::native::connection::Connection;
 
@@ -333,51 +328,4 @@ fn check_entry(bytes: &[u8], batch_bytes_max: u32) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
-}
-
-/// A topic as a request names it: the name to answer with, and the topic. A name that no topic can have is not looked at,
-/// nor repeated in words.
-pub fn find_topic(state: &State, name: &str) -> (Arc<str>, Result<Arc<Topic>, Failure>) {
-    if name.len() > TOPIC_NAME_LENGTH_MAX {
-        let message = format!(
-            "a topic name of {} bytes; at most {TOPIC_NAME_LENGTH_MAX} are allowed",
-            name.len()
-        );
-        let failure = Failure::new(ErrorCode::InvalidTopicException, message);
-        return (name.into(), Err(failure));
-    }
-    match state.topics.topic(name) {
-        Some(topic) => (topic.name.clone(), Ok(topic.clone())),
-        None => {
-            let message = format!("there is no topic {name}");
-            let failure = Failure::new(ErrorCode::UnknownTopicOrPartition, message);
-            (name.into(), Err(failure))
-        }
-    }
-}
-
-/// Where a partition of a topic that was [found](find_topic) is served, or the failure to answer with.
-///
-/// # Errors
-/// That the topic was not found, or has no such partition that can be served.
-pub fn place_in(
-    state: &State,
-    topic: &Result<Arc<Topic>, Failure>,
-    partition: PartitionIndex,
-) -> Result<Place, Failure> {
-    match topic {
-        Ok(topic) => state.topics.place(topic, partition),
-        Err(failure) => Err(failure.clone()),
-    }
-}
-
-/// Where an entry is served, as [`Place`] or as the failure to answer it with.
-pub fn place_of(
-    state: &State,
-    topic: &str,
-    partition: PartitionIndex,
-) -> (Arc<str>, Result<Place, Failure>) {
-    let (name, topic) = find_topic(state, topic);
-    let place = place_in(state, &topic, partition);
-    (name, place)
 }
