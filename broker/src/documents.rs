@@ -20,6 +20,7 @@ fn the_configuration_page_is_as_rendered() {
         .zip(&allowed)
         .map(|(setting, allowed)| TopicSettingRow {
             key: setting.name,
+            kafka_key: setting.kafka_name,
             allowed,
             default_from: setting.default_from,
             text: setting.text,

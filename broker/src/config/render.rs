@@ -15,6 +15,8 @@ const COMMENT_WIDTH: usize = 98;
 pub struct TopicSettingRow<'a> {
     /// The key, as given to `topic create --config`.
     pub key: &'a str,
+    /// The key as clients of Kafka know it.
+    pub kafka_key: &'a str,
     /// What values are allowed.
     pub allowed: &'a str,
     /// The broker's setting, or the value, that holds without it.
@@ -68,10 +70,14 @@ pub fn page(topic_settings: &[TopicSettingRow<'_>]) -> String {
     }
     out.push_str(TOPIC_START);
     for row in topic_settings {
+        let keys = match row.kafka_key == row.key {
+            true => format!("`{}`", row.key),
+            false => format!("`{}`, at Kafka's door `{}`", row.key, row.kafka_key),
+        };
         let _ = writeln!(
             out,
-            "| `{}` | {} | `{}` | {} |",
-            row.key, row.allowed, row.default_from, row.text
+            "| {} | {} | `{}` | {} |",
+            keys, row.allowed, row.default_from, row.text
         );
     }
     out
@@ -97,8 +103,9 @@ started (exit code 2). Of a file that is no TOML the first such place is told, w
 const TOPIC_START: &str = "
 ## Topic settings
 
-Set when a topic is created: `tackboard topic create NAME --config KEY=VALUE`. What a topic does not set it takes
-from the broker's setting, also when that changes later.
+Set when a topic is created: `tackboard topic create NAME --config KEY=VALUE`. Clients of Kafka can also change them
+later, and what is changed holds at once. What a topic does not set it takes from the broker's setting, also when that
+changes later. Settings with one allowed value are there for tools that name them.
 
 Values are plain numbers of milliseconds and bytes, as in Kafka; the command line also takes `\"7 d\"` and `\"128 MiB\"`.
 

@@ -3,7 +3,7 @@
 use std::{rc::Rc, sync::Arc};
 
 use tackboard_logic::{
-    metadata::{Command, CreateTopic, MetadataRefusal, Outcome, TOPIC_SETTINGS, Topic},
+    metadata::{Command, CreateTopic, MetadataRefusal, Outcome, Topic},
     request::{
         account::Held,
         producer_ids::{Given, WAITING_MAX},
@@ -20,7 +20,7 @@ use super::{
     placed::Placed,
     request::{Entry, Failure},
     state::{ProposalTarget, State},
-    topics::log_config,
+    topics::{log_config, topic_settings},
 };
 use crate::{
     bridge::ProposalResult,
@@ -130,7 +130,12 @@ impl State {
                 (partition.leader.0, partition.leader_epoch.0, core)
             })
             .collect();
-        let configs = effective_settings(&self.config, topic);
+        let configs: Vec<_> = (topic_settings(&self.config, topic).into_iter())
+            .map(|held| {
+                let value = held.value().to_owned();
+                (held.setting.name.to_owned(), value, held.own.is_some())
+            })
+            .collect();
         let heading = TopicHeading {
             name,
             id: topic.id.0,
@@ -567,33 +572,4 @@ fn missing_topic_head(
         ..Default::default()
     };
     head::TopicMetadata::create(builder, &args)
-}
-
-/// Every topic setting with the value in force, and whether the topic itself sets it.
-fn effective_settings(
-    config: &crate::config::Config,
-    topic: &Topic,
-) -> Vec<(String, String, bool)> {
-    let levels = log_config(config, &topic.config);
-    let unlimited = |value: Option<String>| value.unwrap_or_else(|| "-1".to_owned());
-    (TOPIC_SETTINGS.iter())
-        .map(|setting| {
-            let own = topic.configs.iter().find(|(key, _)| key == setting.name);
-            let inherited = match setting.name {
-                "acks.default" => levels.acks_default.to_string(),
-                "acks.min" => levels.acks_min.to_string(),
-                "durability" => levels.durability.to_string(),
-                "max.message.bytes" => levels.batch_bytes_max.to_string(),
-                "retention.bytes" => {
-                    unlimited(levels.retention_bytes.map(|bytes| bytes.to_string()))
-                }
-                "retention.ms" => unlimited(levels.retention_ms.map(|ms| ms.to_string())),
-                "segment.bytes" => levels.segment_bytes.to_string(),
-                "segment.ms" => levels.segment_age_ms.to_string(),
-                _ => setting.default_from.to_owned(),
-            };
-            let value = own.map_or(inherited, |(_, value)| value.clone());
-            (setting.name.to_owned(), value, own.is_some())
-        })
-        .collect()
 }

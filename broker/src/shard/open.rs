@@ -6,7 +6,7 @@ use tackboard_logic::{
     ledger::LedgerImage,
     log::recovery::{RecoveredLog, RestartClass},
     metadata::{Image, Topic},
-    shard::interface::{Input, OpenLog},
+    shard::interface::{Input, LogId, OpenLog},
 };
 use tackboard_schema::{LeaderEpoch, Offset, TopicPartition};
 
@@ -31,6 +31,7 @@ impl Shard {
         restart: RestartClass,
         ledger: &Arc<LedgerImage>,
     ) -> (Vec<PartitionFault>, Recovered) {
+        let before = self.state.borrow().topics.image().clone();
         self.enter(|state| state.topics.replace(image.clone()));
         let owned = self.state.borrow().topics.owned();
         self.delete_tombstoned(&image);
@@ -38,8 +39,10 @@ impl Shard {
         let mut total = Recovered::default();
         let mut missing = Vec::new();
         for (partition, topic, epoch) in owned {
-            if self.state.borrow().topics.log(partition).is_none() {
-                missing.push((partition, topic, epoch));
+            let log = self.state.borrow().topics.log(partition);
+            match log {
+                None => missing.push((partition, topic, epoch)),
+                Some(log) => self.configure_if_changed(log, &topic, &before),
             }
         }
         for group in missing.chunks(RECOVERIES_IN_FLIGHT_MAX) {
@@ -64,6 +67,15 @@ impl Shard {
         let open = self.state.borrow().topics.logs().count();
         self.metrics().partitions.set(open as u64);
         (faults, total)
+    }
+
+    /// Tells an open log of settings that it did not have in the image `before`.
+    fn configure_if_changed(self: &Rc<Self>, log: LogId, topic: &Topic, before: &Image) {
+        let known = before.topic_by_id(topic.id);
+        if known.is_none_or(|known| known.config != topic.config) {
+            let config = Box::new(log_config(&self.config, &topic.config));
+            self.enter(|state| state.step(Input::Configure { log, config }, &[]));
+        }
     }
 
     fn delete_tombstoned(self: &Rc<Self>, image: &Image) {

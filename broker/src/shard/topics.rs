@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use ahash::{AHashMap, AHashSet};
 use tackboard_logic::{
-    metadata::{Image, Limit, RetentionBudget, RetentionClock as TopicClock, Topic, TopicConfig},
+    metadata::{
+        Image, Limit, RetentionBudget, RetentionClock as TopicClock, TOPIC_SETTINGS, Topic,
+        TopicConfig, TopicSetting,
+    },
     request::produce::EffectiveAcks,
     shard::interface::{LogConfig, LogId, RetentionClock},
 };
@@ -204,6 +207,51 @@ pub fn log_config(config: &Config, topic: &TopicConfig) -> LogConfig {
         yields_to_budget: topic.retention_budget != Some(RetentionBudget::Exempt),
         batch_bytes_max: topic.batch_bytes_max.unwrap_or(config.batch_bytes_max),
     }
+}
+
+/// One setting of a topic.
+pub struct TopicValue<'a> {
+    /// Which.
+    pub setting: &'static TopicSetting,
+    /// What the topic sets.
+    pub own: Option<&'a str>,
+    /// What holds if it sets nothing.
+    pub inherited: String,
+}
+
+impl TopicValue<'_> {
+    /// What holds.
+    pub fn value(&self) -> &str {
+        self.own.unwrap_or(&self.inherited)
+    }
+}
+
+/// Every setting of a topic, in the order of the table.
+pub fn topic_settings<'a>(config: &Config, topic: &'a Topic) -> Vec<TopicValue<'a>> {
+    let levels = log_config(config, &TopicConfig::default());
+    let or_unlimited = |value: Option<String>| value.unwrap_or_else(|| "-1".to_owned());
+    let inherited = |setting: &TopicSetting| match setting.name {
+        "acks.default" => levels.acks_default.to_string(),
+        "acks.min" => levels.acks_min.to_string(),
+        "durability" => levels.durability.to_string(),
+        "max.message.bytes" => levels.batch_bytes_max.to_string(),
+        "min.insync.replicas" => config.min_insync_replicas.to_string(),
+        "retention.bytes" => or_unlimited(levels.retention_bytes.map(|bytes| bytes.to_string())),
+        "retention.ms" => or_unlimited(levels.retention_ms.map(|ms| ms.to_string())),
+        "segment.bytes" => levels.segment_bytes.to_string(),
+        "segment.ms" => levels.segment_age_ms.to_string(),
+        _ => setting.default_from.to_owned(),
+    };
+    let own = |setting: &TopicSetting| {
+        let found = topic.configs.iter().find(|(key, _)| key == setting.name);
+        found.map(|(_, value)| value.as_str())
+    };
+    let value = |setting| TopicValue {
+        setting,
+        own: own(setting),
+        inherited: inherited(setting),
+    };
+    TOPIC_SETTINGS.iter().map(value).collect()
 }
 
 /// The acks that count for an entry of `topic`; `None`: the broker has no such topic.

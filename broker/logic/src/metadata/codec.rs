@@ -5,9 +5,9 @@
 
 use tackboard_schema::{BrokerId, DecodeError, DecodeErrorKind, TimestampMs, TopicId};
 
-use super::command::{Command, CreateTopic, Endpoint, IncarnationId, RegisterBroker};
+use super::command::{AlterTopic, Command, CreateTopic, Endpoint, IncarnationId, RegisterBroker};
 use super::machine::CORES_MAX;
-use super::topic_settings::TOPIC_SETTINGS;
+use super::topic_settings::{ConfigChange, TOPIC_SETTINGS};
 
 /// The longest encoding of a command. A longer one is refused when read, and the rules of the machine refuse commands that
 /// could become so long; the proposer checks with [`encode_command`] before it writes.
@@ -21,6 +21,13 @@ const CREATE_TOPIC: u8 = 2;
 const DELETE_TOPIC: u8 = 3;
 const ALLOCATE_PRODUCER_IDS: u8 = 4;
 const DELETE_TOPIC_BY_ID: u8 = 5;
+const CREATE_PARTITIONS: u8 = 6;
+const ALTER_TOPIC: u8 = 7;
+
+const SET: u8 = 0;
+const RESET: u8 = 1;
+const APPEND: u8 = 2;
+const SUBTRACT: u8 = 3;
 
 /// More settings than there are can't all be right, but a refused command is kept in the log too.
 const CONFIGS_MAX: usize = 4 * TOPIC_SETTINGS.len();
@@ -44,6 +51,12 @@ pub fn encode_command(command: &Command, out: &mut Vec<u8>) -> Result<(), Decode
             writer.u8(DELETE_TOPIC_BY_ID);
             writer.bytes(&topic_id.0);
         }
+        Command::CreatePartitions { name, count } => {
+            writer.u8(CREATE_PARTITIONS);
+            writer.text("topic name", name);
+            writer.i32(*count);
+        }
+        Command::AlterTopic(alter) => write_alter(alter, &mut writer),
         Command::AllocateProducerIds { broker } => {
             writer.u8(ALLOCATE_PRODUCER_IDS);
             writer.i32(broker.0);
@@ -82,6 +95,11 @@ pub fn decode_command(bytes: &[u8]) -> Result<Command, DecodeError> {
         DELETE_TOPIC_BY_ID => Command::DeleteTopicById {
             topic_id: TopicId(reader.array("topic id")?),
         },
+        CREATE_PARTITIONS => Command::CreatePartitions {
+            name: reader.text("topic name")?,
+            count: reader.i32("partition count")?,
+        },
+        ALTER_TOPIC => read_alter(&mut reader)?,
         ALLOCATE_PRODUCER_IDS => Command::AllocateProducerIds {
             broker: BrokerId(reader.i32("broker id")?),
         },
@@ -139,6 +157,59 @@ fn read_create(reader: &mut Reader<'_>) -> Result<Command, DecodeError> {
         at: TimestampMs(reader.i64("time of creation")?),
         configs: reader.configs()?,
     }))
+}
+
+fn write_alter(alter: &AlterTopic, writer: &mut Writer<'_>) {
+    writer.u8(ALTER_TOPIC);
+    writer.text("topic name", &alter.name);
+    writer.u8(u8::from(alter.resets_others));
+    writer.count("changed settings", alter.changes.len(), CONFIGS_MAX);
+    for (key, change) in &alter.changes {
+        writer.text("key of a topic setting", key);
+        let (kind, value) = match change {
+            ConfigChange::Set(value) => (SET, Some(value)),
+            ConfigChange::Reset => (RESET, None),
+            ConfigChange::Append(value) => (APPEND, Some(value)),
+            ConfigChange::Subtract(value) => (SUBTRACT, Some(value)),
+        };
+        writer.u8(kind);
+        if let Some(value) = value {
+            writer.text("value of a topic setting", value);
+        }
+    }
+}
+
+fn read_alter(reader: &mut Reader<'_>) -> Result<Command, DecodeError> {
+    let name = reader.text("topic name")?;
+    let resets_others = match reader.u8("whether other settings are reset")? {
+        0 => false,
+        1 => true,
+        _ => {
+            let what = "whether other settings are reset";
+            return Err(reader.fault(DecodeErrorKind::Invalid, what));
+        }
+    };
+    let changes = reader.count("changed settings", CONFIGS_MAX)?;
+    let changes = (0..changes).map(|_| read_change(reader));
+    Ok(Command::AlterTopic(AlterTopic {
+        name,
+        resets_others,
+        changes: changes.collect::<Result<_, _>>()?,
+    }))
+}
+
+fn read_change(reader: &mut Reader<'_>) -> Result<(String, ConfigChange), DecodeError> {
+    let key = reader.text("key of a topic setting")?;
+    let kind = reader.u8("kind of a change")?;
+    let mut value = || reader.text("value of a topic setting");
+    let change = match kind {
+        SET => ConfigChange::Set(value()?),
+        RESET => ConfigChange::Reset,
+        APPEND => ConfigChange::Append(value()?),
+        SUBTRACT => ConfigChange::Subtract(value()?),
+        _ => return Err(reader.fault(DecodeErrorKind::Invalid, "kind of a change")),
+    };
+    Ok((key, change))
 }
 
 /// Appends fields; remembers the first that doesn't fit.

@@ -20,6 +20,25 @@ fn commands() -> Vec<Command> {
             ],
             at: TimestampMs(1_700_000_000_000),
         }),
+        Command::CreatePartitions {
+            name: "flights".to_owned(),
+            count: 7,
+        },
+        Command::AlterTopic(AlterTopic {
+            name: "events.by-hour".to_owned(),
+            resets_others: false,
+            changes: vec![
+                (
+                    "retention.ms".to_owned(),
+                    ConfigChange::Set("5000".to_owned()),
+                ),
+                ("durability".to_owned(), ConfigChange::Reset),
+                (
+                    "cleanup.policy".to_owned(),
+                    ConfigChange::Append("delete".to_owned()),
+                ),
+            ],
+        }),
         Command::DeleteTopic {
             name: "flights".to_owned(),
         },
@@ -40,7 +59,15 @@ fn commands_survive_a_round_trip() {
     let by_id = Command::DeleteTopicById {
         topic_id: TopicId([6; 16]),
     };
-    for command in commands().into_iter().chain([by_id]) {
+    let shrunk = Command::AlterTopic(AlterTopic {
+        name: "t".to_owned(),
+        resets_others: true,
+        changes: vec![(
+            "cleanup.policy".to_owned(),
+            ConfigChange::Subtract("delete".to_owned()),
+        )],
+    });
+    for command in commands().into_iter().chain([by_id, shrunk]) {
         assert_eq!(decode_command(&encoded(&command)), Ok(command));
     }
 }
@@ -51,6 +78,23 @@ fn the_bytes_of_a_command() {
         name: "ab".to_owned(),
     });
     assert_eq!(bytes, [1, 3, 2, 0, b'a', b'b']);
+    let bytes = encoded(&Command::CreatePartitions {
+        name: "ab".to_owned(),
+        count: 258,
+    });
+    assert_eq!(bytes, [1, 6, 2, 0, b'a', b'b', 2, 1, 0, 0]);
+    let alter = AlterTopic {
+        name: "a".to_owned(),
+        resets_others: true,
+        changes: vec![
+            ("k".to_owned(), ConfigChange::Set("v".to_owned())),
+            ("l".to_owned(), ConfigChange::Reset),
+        ],
+    };
+    let bytes = encoded(&Command::AlterTopic(alter));
+    let name_and_count = [1, 7, 1, 0, b'a', 1, 2, 0, 0, 0];
+    let changes = [1, 0, b'k', 0, 1, 0, b'v', 1, 0, b'l', 1];
+    assert_eq!(bytes, [&name_and_count[..], &changes].concat());
     let bytes = encoded(&Command::AllocateProducerIds {
         broker: BrokerId(258),
     });

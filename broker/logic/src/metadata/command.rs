@@ -4,6 +4,8 @@ use std::fmt;
 
 use tackboard_schema::{BrokerId, ErrorCode, ProducerId, TimestampMs, TopicId};
 
+use super::topic_settings::ConfigChange;
+
 /// Producer ids are handed to brokers in blocks of this many.
 pub const PRODUCER_IDS_PER_BLOCK: i64 = 1_000;
 
@@ -43,6 +45,15 @@ pub enum Command {
         /// The topic's id.
         topic_id: TopicId,
     },
+    /// A topic is to have more partitions.
+    CreatePartitions {
+        /// The topic's name.
+        name: String,
+        /// How many it is to have, more than it has.
+        count: i32,
+    },
+    /// A topic's settings change.
+    AlterTopic(AlterTopic),
     /// A broker needs another block of [`PRODUCER_IDS_PER_BLOCK`] producer ids.
     AllocateProducerIds {
         /// Who will hand them out.
@@ -82,6 +93,17 @@ pub struct CreateTopic {
     pub at: TimestampMs,
 }
 
+/// Changes to a topic's settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlterTopic {
+    /// The topic's name.
+    pub name: String,
+    /// Whether settings that no change names become the broker's again.
+    pub resets_others: bool,
+    /// Key and what becomes of it, each key once.
+    pub changes: Vec<(String, ConfigChange)>,
+}
+
 /// What an accepted command did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -105,6 +127,18 @@ pub enum Outcome {
         topic_id: TopicId,
         /// How many partitions it had.
         partitions: i32,
+    },
+    /// The topic has more partitions.
+    PartitionsCreated {
+        /// Its id.
+        topic_id: TopicId,
+        /// How many partitions it has now.
+        partitions: i32,
+    },
+    /// The topic has other settings.
+    TopicAltered {
+        /// Its id.
+        topic_id: TopicId,
     },
     /// A block of producer ids that nobody else gets.
     ProducerIds {

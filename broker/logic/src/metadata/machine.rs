@@ -8,11 +8,11 @@ use tackboard_schema::{
 
 use super::assignment::Assignment;
 use super::command::{
-    Command, CreateTopic, Endpoint, MetadataRefusal, Outcome, PRODUCER_IDS_PER_BLOCK,
+    AlterTopic, Command, CreateTopic, Endpoint, MetadataRefusal, Outcome, PRODUCER_IDS_PER_BLOCK,
     RegisterBroker,
 };
 use super::image::{Broker, ClusterId, Image, Partition, TOMBSTONES_MAX, Tombstone, Topic};
-use super::topic_settings::{TopicConfig, parse_topic_config};
+use super::topic_settings::{TopicConfig, change_topic_config, parse_topic_config};
 
 /// A topic has at most this many partitions.
 pub const PARTITIONS_MAX: i32 = 10_000;
@@ -43,6 +43,16 @@ impl Machine {
         }
     }
 
+    /// A machine on which commands can be tried: what it answers is what the real one would, were `image` still its state.
+    /// Where it puts partitions, and the ids that it gives out, mean nothing.
+    pub fn on_trial(image: Arc<Image>) -> Self {
+        Self {
+            image,
+            next_producer_id: 0,
+            next_shard_key: 0,
+        }
+    }
+
     /// The state after the last command.
     pub fn image(&self) -> Arc<Image> {
         self.image.clone()
@@ -65,6 +75,8 @@ impl Machine {
             Command::CreateTopic(create) => self.create_topic(create),
             Command::DeleteTopic { name } => self.delete_topic(version, &name),
             Command::DeleteTopicById { topic_id } => self.delete_topic_by_id(version, topic_id),
+            Command::CreatePartitions { name, count } => self.create_partitions(&name, count),
+            Command::AlterTopic(alter) => self.alter_topic(&alter),
             Command::AllocateProducerIds { broker } => self.allocate_producer_ids(broker),
         };
         Arc::make_mut(&mut self.image).version = version;
@@ -126,12 +138,12 @@ impl Machine {
         self.check_topic_name(&create.name)?;
         self.check_topic_id(create.topic_id)?;
         self.check_counts(&create)?;
-        let config = check_configs(&create)?;
+        let config = check_configs(&create.configs, create.replication_factor)?;
         let mut assignment = Assignment::new(&self.image, self.next_shard_key);
         let partitions = (0..create.partitions)
             .map(|_| assignment.place(create.replication_factor as usize))
             .collect();
-        self.check_room(&assignment, &create)?;
+        self.check_room(&assignment, create.partitions)?;
         let mut configs = create.configs;
         configs.sort_unstable();
         self.next_shard_key = assignment.next_shard_key();
@@ -211,24 +223,63 @@ impl Machine {
         Ok(())
     }
 
-    fn check_room(
-        &self,
-        assignment: &Assignment,
-        create: &CreateTopic,
-    ) -> Result<(), MetadataRefusal> {
+    fn check_room(&self, assignment: &Assignment, partitions: i32) -> Result<(), MetadataRefusal> {
         for (id, fullest) in assignment.fullest_cores() {
             let allowed = self.image.brokers[&id].partitions_per_core_max;
             if fullest > allowed {
                 return Err(MetadataRefusal::new(
                     ErrorCode::PolicyViolation,
                     format!(
-                        "{} partitions would put {fullest} on one core of broker {id}, which takes {allowed}",
-                        create.partitions
+                        "{partitions} partitions would put {fullest} on one core of broker {id}, which takes {allowed}"
                     ),
                 ));
             }
         }
         Ok(())
+    }
+
+    /// The topic that a change is about.
+    fn topic_to_change(&self, name: &str) -> Result<Arc<Topic>, MetadataRefusal> {
+        let found = self.image.topic(name).cloned();
+        found.ok_or_else(|| unknown_topic(name))
+    }
+
+    fn create_partitions(&mut self, name: &str, count: i32) -> Applied {
+        let mut topic = self.topic_to_change(name)?;
+        let held = topic.partitions.len() as i32;
+        if count <= held || count > PARTITIONS_MAX {
+            return Err(MetadataRefusal::new(
+                ErrorCode::InvalidPartitions,
+                format!(
+                    "topic '{name}' has {held} partitions: more than that, and up to {PARTITIONS_MAX}, are allowed, not {count}"
+                ),
+            ));
+        }
+        let replication_factor = replication_factor(&topic) as usize;
+        let mut assignment = Assignment::new(&self.image, self.next_shard_key);
+        let more = (held..count).map(|_| assignment.place(replication_factor));
+        Arc::make_mut(&mut topic).partitions.extend(more);
+        self.check_room(&assignment, count)?;
+        self.next_shard_key = assignment.next_shard_key();
+        let topic_id = topic.id;
+        Arc::make_mut(&mut self.image).insert_topic(topic);
+        Ok(Outcome::PartitionsCreated {
+            topic_id,
+            partitions: count,
+        })
+    }
+
+    fn alter_topic(&mut self, alter: &AlterTopic) -> Applied {
+        let mut topic = self.topic_to_change(&alter.name)?;
+        let configs = change_topic_config(&topic.configs, alter.resets_others, &alter.changes)
+            .map_err(|faults| MetadataRefusal::new(ErrorCode::InvalidConfig, faults.to_string()))?;
+        let config = check_configs(&configs, replication_factor(&topic))?;
+        let topic_id = topic.id;
+        let altered = Arc::make_mut(&mut topic);
+        altered.configs = configs;
+        altered.config = config;
+        Arc::make_mut(&mut self.image).insert_topic(topic);
+        Ok(Outcome::TopicAltered { topic_id })
     }
 
     fn delete_topic_by_id(&mut self, version: u64, topic_id: TopicId) -> Applied {
@@ -248,10 +299,7 @@ impl Machine {
     fn delete_topic(&mut self, version: u64, name: &str) -> Applied {
         let image = Arc::make_mut(&mut self.image);
         let Some(topic) = image.topics_by_name.remove(name) else {
-            return Err(MetadataRefusal::new(
-                ErrorCode::UnknownTopicOrPartition,
-                format!("there is no topic '{}'", name.escape_debug()),
-            ));
+            return Err(unknown_topic(name));
         };
         image.topics_by_id.remove(&topic.id);
         if image.tombstones.len() >= TOMBSTONES_MAX {
@@ -324,21 +372,40 @@ fn check_registration(register: &RegisterBroker) -> Result<(), MetadataRefusal> 
     Ok(())
 }
 
-/// The settings of a new topic, each checked alone and against the replication factor.
-fn check_configs(create: &CreateTopic) -> Result<TopicConfig, MetadataRefusal> {
+fn unknown_topic(name: &str) -> MetadataRefusal {
+    MetadataRefusal::new(
+        ErrorCode::UnknownTopicOrPartition,
+        format!("there is no topic '{}'", name.escape_debug()),
+    )
+}
+
+/// How many copies the partitions of a topic have. All have as many, and there is one at least.
+fn replication_factor(topic: &Topic) -> i16 {
+    topic.partitions[0].replicas.len() as i16
+}
+
+/// The settings of a topic, each checked alone and against the replication factor.
+fn check_configs(
+    configs: &[(String, String)],
+    replication_factor: i16,
+) -> Result<TopicConfig, MetadataRefusal> {
     let invalid = |message| MetadataRefusal::new(ErrorCode::InvalidConfig, message);
-    let pairs = create
-        .configs
+    let pairs = configs
         .iter()
         .map(|(key, value)| (key.as_str(), value.as_str()));
     let config = parse_topic_config(pairs).map_err(|faults| invalid(faults.to_string()))?;
-    for (key, acks) in [("acks.default", config.acks), ("acks.min", config.acks_min)] {
-        if let Some(Acks::Count(count)) = acks
-            && count > create.replication_factor
-        {
+    let count = |acks: Option<Acks>| match acks {
+        Some(Acks::Count(count)) => Some(count),
+        Some(Acks::All) | None => None,
+    };
+    for (key, count, or) in [
+        ("acks.default", count(config.acks), ", or 'all'"),
+        ("acks.min", count(config.acks_min), ", or 'all'"),
+        ("min.insync.replicas", config.min_insync_replicas, ""),
+    ] {
+        if let Some(count) = count.filter(|count| *count > replication_factor) {
             return Err(invalid(format!(
-                "{key} = {count}: at most the replication factor, {}, or 'all' is allowed",
-                create.replication_factor
+                "{key} = {count}: at most the replication factor, {replication_factor}{or}, is allowed"
             )));
         }
     }

@@ -238,6 +238,140 @@ fn settings_are_checked_when_the_topic_is_created() {
     );
 }
 
+fn grow(name: &str, count: i32) -> Command {
+    Command::CreatePartitions {
+        name: name.to_owned(),
+        count,
+    }
+}
+
+fn alter(name: &str, resets_others: bool, changes: &[(&str, Option<&str>)]) -> Command {
+    let change = |(key, value): &(&str, Option<&str>)| {
+        let change = value.map_or(ConfigChange::Reset, |value| {
+            ConfigChange::Set(value.to_owned())
+        });
+        ((*key).to_owned(), change)
+    };
+    Command::AlterTopic(AlterTopic {
+        name: name.to_owned(),
+        resets_others,
+        changes: changes.iter().map(change).collect(),
+    })
+}
+
+#[test]
+fn a_topic_grows_and_what_it_had_stays_where_it_was() {
+    let mut machine = machine([
+        register(1, 1, 2),
+        create("t", 9, 2),
+        register(1, 2, 2),
+        create("u", 8, 1),
+    ]);
+    let before = machine.image();
+    let outcome = apply(&mut machine, grow("t", 5)).expect("accepted");
+    let expected = Outcome::PartitionsCreated {
+        topic_id: TopicId([9; 16]),
+        partitions: 5,
+    };
+    assert_eq!(outcome, expected);
+    let image = machine.image();
+    let (old, new) = (before.topic("t").unwrap(), image.topic("t").unwrap());
+    assert_eq!(new.partitions[..2], old.partitions[..]);
+    assert_eq!(image.topic_by_id(TopicId([9; 16])), Some(new));
+    assert_eq!(epochs(&machine, "t"), [1, 1, 0, 0, 0]);
+    // Three on each core, the one of the other topic included.
+    let core_0 = cores(&machine, "t")
+        .iter()
+        .chain(&cores(&machine, "u"))
+        .filter(|core| **core == 0)
+        .count();
+    assert_eq!(core_0, 3);
+}
+
+#[test]
+fn a_topic_does_not_shrink_nor_grow_out_of_bounds() {
+    let mut machine = machine([register(1, 1, 2), create("t", 9, 2)]);
+    for count in [2, 1, 0, -1, PARTITIONS_MAX + 1, i32::MAX] {
+        let (code, message) = refusal(&mut machine, grow("t", count));
+        assert_eq!(code, ErrorCode::InvalidPartitions);
+        assert!(message.contains("has 2 partitions"), "{message}");
+    }
+    let (code, message) = refusal(&mut machine, grow("t", 2_001));
+    assert_eq!(code, ErrorCode::PolicyViolation, "{message}");
+    let (code, _) = refusal(&mut machine, grow("u", 3));
+    assert_eq!(code, ErrorCode::UnknownTopicOrPartition);
+}
+
+#[test]
+fn settings_change_all_together_or_not_at_all() {
+    let mut machine = machine([register(1, 1, 2), create("t", 9, 2)]);
+    let set = alter(
+        "t",
+        false,
+        &[("segment.ms", Some("5000")), ("retention.ms", Some("7"))],
+    );
+    let outcome = Outcome::TopicAltered {
+        topic_id: TopicId([9; 16]),
+    };
+    assert_eq!(apply(&mut machine, set), Ok(outcome));
+    let held = |machine: &Machine| machine.image().topic("t").unwrap().configs.clone();
+    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let both = [pair("retention.ms", "7"), pair("segment.ms", "5000")];
+    assert_eq!(held(&machine), both);
+
+    let half = alter(
+        "t",
+        false,
+        &[("segment.ms", None), ("retention.ms", Some("0"))],
+    );
+    let (code, _) = refusal(&mut machine, half);
+    assert_eq!(code, ErrorCode::InvalidConfig);
+    let more_than_there_are = alter("t", false, &[("min.insync.replicas", Some("2"))]);
+    let (code, message) = refusal(&mut machine, more_than_there_are);
+    assert_eq!(code, ErrorCode::InvalidConfig);
+    assert!(
+        message.contains("min.insync.replicas = 2: at most the replication factor, 1,"),
+        "{message}"
+    );
+    let (code, _) = refusal(&mut machine, alter("u", false, &[]));
+    assert_eq!(code, ErrorCode::UnknownTopicOrPartition);
+
+    apply(&mut machine, alter("t", true, &[("acks.min", Some("1"))])).expect("accepted");
+    assert_eq!(held(&machine), [pair("acks.min", "1")]);
+    let config = machine.image().topic("t").unwrap().config.clone();
+    assert_eq!(
+        (config.acks_min, config.retention),
+        (Some(tackboard_schema::Acks::Count(1)), None)
+    );
+}
+
+#[test]
+fn a_trial_answers_as_the_machine_would_and_changes_nothing() {
+    let mut machine = machine([register(1, 1, 2), create("t", 9, 2)]);
+    let before = machine.clone();
+    for command in [
+        create("t", 8, 1),
+        create("v", 8, 3),
+        grow("t", 4),
+        alter("t", false, &[("no", None)]),
+    ] {
+        let mut trial = Machine::on_trial(machine.image());
+        assert_eq!(
+            apply(&mut trial, command.clone()),
+            apply(&mut machine.clone(), command)
+        );
+    }
+    assert_eq!(machine, before);
+    // One trial takes several, each on top of those before it.
+    let mut trial = Machine::on_trial(machine.image());
+    apply(&mut trial, create("v", 8, 1)).expect("accepted");
+    assert_eq!(
+        refusal(&mut trial, create("v", 7, 1)).0,
+        ErrorCode::TopicAlreadyExists
+    );
+    apply(&mut machine, create("v", 8, 1)).expect("untouched");
+}
+
 #[test]
 fn deleted_topics_leave_a_tombstone() {
     let mut machine = machine([register(1, 1, 1), create("t", 1, 2), delete("t")]);

@@ -26,15 +26,15 @@ mod topic_settings;
 
 pub use codec::{COMMAND_BYTES_MAX, decode_command, encode_command};
 pub use command::{
-    Command, CreateTopic, Endpoint, IncarnationId, MetadataRefusal, Outcome,
+    AlterTopic, Command, CreateTopic, Endpoint, IncarnationId, MetadataRefusal, Outcome,
     PRODUCER_IDS_PER_BLOCK, RegisterBroker,
 };
 pub use image::{Broker, ClusterId, Image, Partition, TOMBSTONES_MAX, Tombstone, Topic};
 pub use machine::{CORES_MAX, Machine, PARTITIONS_MAX};
 pub use snapshot::{decode_snapshot, encode_snapshot};
 pub use topic_settings::{
-    ConfigFault, ConfigFaults, Limit, RetentionBudget, RetentionClock, SettingKind, TOPIC_SETTINGS,
-    TopicConfig, TopicSetting, parse_topic_config,
+    ConfigChange, ConfigFault, ConfigFaults, FixedForm, Limit, RetentionBudget, RetentionClock,
+    SettingKind, TOPIC_SETTINGS, TopicConfig, TopicSetting, parse_topic_config,
 };
 
 #[cfg(test)]

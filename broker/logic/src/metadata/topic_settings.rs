@@ -2,7 +2,11 @@
 //!
 //! The parser, the documentation and every message about a wrong value are made from this table. A setting that a topic
 //! doesn't name is the broker's, so everything in a [`TopicConfig`] is optional.
+//!
+//! Kafka's tools name settings that can have one value here only. They stand in the table with that value, so that such
+//! a tool sees them and may set them to what holds anyway; a topic keeps them like the others.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -22,6 +26,8 @@ const MIB: u64 = 1 << 20;
 pub struct TopicSetting {
     /// The key.
     pub name: &'static str,
+    /// The key as clients of Kafka know it: Kafka's, or with a prefix that tells it from any of Kafka's.
+    pub kafka_name: &'static str,
     /// What its value looks like.
     pub kind: SettingKind,
     /// Which setting of the broker holds when the topic names none.
@@ -40,6 +46,15 @@ pub enum SettingKind {
     },
     /// One of the durability levels.
     Durability,
+    /// A number of replicas, at least 1 and at most as many as the topic's partitions have.
+    Replicas,
+    /// This value and no other.
+    Fixed {
+        /// The value.
+        value: &'static str,
+        /// What Kafka takes it for.
+        form: FixedForm,
+    },
     /// `append` or `record`.
     RetentionClock,
     /// `yield` or `exempt`.
@@ -64,28 +79,63 @@ pub enum SettingKind {
     },
 }
 
+/// What Kafka takes a fixed value for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FixedForm {
+    /// A word.
+    Word,
+    /// A list of words, to which one can be added and from which one can be taken.
+    List,
+    /// `true` or `false`.
+    Switch,
+}
+
 /// Every setting that a topic may have, by name.
 pub const TOPIC_SETTINGS: &[TopicSetting] = &[
     TopicSetting {
         name: "acks.default",
+        kafka_name: "tackboard.acks.default",
         kind: SettingKind::Acks { min: 0 },
         default_from: "acks.default",
         text: "How many replicas must hold an event before a produce request that names no level is answered.",
     },
     TopicSetting {
         name: "acks.min",
+        kafka_name: "tackboard.acks.min",
         kind: SettingKind::Acks { min: 0 },
         default_from: "acks.min",
         text: "The floor of that number, whatever a request says.",
     },
     TopicSetting {
+        name: "cleanup.policy",
+        kafka_name: "cleanup.policy",
+        kind: SettingKind::Fixed {
+            value: "delete",
+            form: FixedForm::List,
+        },
+        default_from: "delete",
+        text: "What becomes of old segments. They are deleted; compaction is not offered.",
+    },
+    TopicSetting {
+        name: "compression.type",
+        kafka_name: "compression.type",
+        kind: SettingKind::Fixed {
+            value: "producer",
+            form: FixedForm::Word,
+        },
+        default_from: "producer",
+        text: "How batches are compressed: as their producer sent them.",
+    },
+    TopicSetting {
         name: "durability",
+        kafka_name: "tackboard.durability",
         kind: SettingKind::Durability,
         default_from: "durability.default",
         text: "When a replica's copy counts: once it is written, written and synced in the background, or synced.",
     },
     TopicSetting {
         name: "max.message.bytes",
+        kafka_name: "max.message.bytes",
         kind: SettingKind::Bytes {
             min: 1_024,
             max: 64 * MIB,
@@ -95,7 +145,25 @@ pub const TOPIC_SETTINGS: &[TopicSetting] = &[
         text: "The largest record batch that is accepted.",
     },
     TopicSetting {
+        name: "message.timestamp.type",
+        kafka_name: "message.timestamp.type",
+        kind: SettingKind::Fixed {
+            value: "CreateTime",
+            form: FixedForm::Word,
+        },
+        default_from: "CreateTime",
+        text: "Whose clock a record's timestamp is of: its producer's.",
+    },
+    TopicSetting {
+        name: "min.insync.replicas",
+        kafka_name: "min.insync.replicas",
+        kind: SettingKind::Replicas,
+        default_from: "min.insync.replicas",
+        text: "With acks all: fewer replicas in sync than this refuse a produce request.",
+    },
+    TopicSetting {
         name: "retention.bytes",
+        kafka_name: "retention.bytes",
         kind: SettingKind::Bytes {
             min: 1,
             max: i64::MAX as u64,
@@ -106,6 +174,7 @@ pub const TOPIC_SETTINGS: &[TopicSetting] = &[
     },
     TopicSetting {
         name: "retention.ms",
+        kafka_name: "retention.ms",
         kind: SettingKind::Milliseconds {
             min: 1,
             max: 1_000 * YEAR_MS,
@@ -116,6 +185,7 @@ pub const TOPIC_SETTINGS: &[TopicSetting] = &[
     },
     TopicSetting {
         name: "segment.bytes",
+        kafka_name: "segment.bytes",
         kind: SettingKind::Bytes {
             min: MIB,
             max: 2_048 * MIB,
@@ -126,6 +196,7 @@ pub const TOPIC_SETTINGS: &[TopicSetting] = &[
     },
     TopicSetting {
         name: "segment.ms",
+        kafka_name: "segment.ms",
         kind: SettingKind::Milliseconds {
             min: 1_000,
             max: 100 * YEAR_MS,
@@ -136,15 +207,27 @@ pub const TOPIC_SETTINGS: &[TopicSetting] = &[
     },
     TopicSetting {
         name: "tackboard.retention.budget",
+        kafka_name: "tackboard.retention.budget",
         kind: SettingKind::RetentionBudget,
         default_from: "yield",
         text: "Whether the topic's oldest segments may go while all logs together exceed log.budget.bytes; those of an exempt topic count, and stay.",
     },
     TopicSetting {
         name: "tackboard.retention.clock",
+        kafka_name: "tackboard.retention.clock",
         kind: SettingKind::RetentionClock,
         default_from: "append",
         text: "Which clock retention.ms goes by: the broker's when the event was appended, or the timestamp of the record.",
+    },
+    TopicSetting {
+        name: "unclean.leader.election.enable",
+        kafka_name: "unclean.leader.election.enable",
+        kind: SettingKind::Fixed {
+            value: "false",
+            form: FixedForm::Switch,
+        },
+        default_from: "false",
+        text: "Whether a replica that is not in sync may become leader, which loses events. It may not.",
     },
 ];
 
@@ -184,6 +267,8 @@ pub struct TopicConfig {
     pub acks_min: Option<Acks>,
     /// `durability`
     pub durability: Option<Durability>,
+    /// `min.insync.replicas`
+    pub min_insync_replicas: Option<i16>,
     /// `max.message.bytes`
     pub batch_bytes_max: Option<u32>,
     /// `retention.bytes`
@@ -222,7 +307,7 @@ impl fmt::Display for ConfigFault {
 }
 
 /// Everything that is wrong with a set of settings, at least one fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConfigFaults {
     /// The first of them, in the order given.
     pub listed: Vec<ConfigFault>,
@@ -246,6 +331,15 @@ impl fmt::Display for ConfigFaults {
 impl std::error::Error for ConfigFaults {}
 
 impl ConfigFaults {
+    /// `value`, if there is no fault.
+    fn or<T>(self, value: T) -> Result<T, Self> {
+        if self.listed.is_empty() {
+            Ok(value)
+        } else {
+            Err(self)
+        }
+    }
+
     fn add(&mut self, key: &str, value: &str, allowed: String) {
         if self.listed.len() == FAULTS_LISTED_MAX {
             self.unlisted += 1;
@@ -265,10 +359,7 @@ pub fn parse_topic_config<'a>(
 ) -> Result<TopicConfig, ConfigFaults> {
     let mut config = TopicConfig::default();
     let mut seen = [false; TOPIC_SETTINGS.len()];
-    let mut faults = ConfigFaults {
-        listed: Vec::new(),
-        unlisted: 0,
-    };
+    let mut faults = ConfigFaults::default();
     for (key, value) in pairs {
         let Some(index) = TOPIC_SETTINGS
             .iter()
@@ -284,21 +375,105 @@ pub fn parse_topic_config<'a>(
         }
     }
     config.check_relations(&mut faults);
-    if faults.listed.is_empty() {
-        Ok(config)
-    } else {
-        Err(faults)
+    faults.or(config)
+}
+
+/// What becomes of one setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConfigChange {
+    /// This value.
+    Set(String),
+    /// The broker's value again.
+    Reset,
+    /// These words more, in a list.
+    Append(String),
+    /// These words less, in a list.
+    Subtract(String),
+}
+
+impl ConfigChange {
+    fn value(&self) -> &str {
+        match self {
+            ConfigChange::Set(value)
+            | ConfigChange::Append(value)
+            | ConfigChange::Subtract(value) => value,
+            ConfigChange::Reset => "",
+        }
     }
+}
+
+/// A topic's settings after changes to them; `resets_others`: also those that no change names are the broker's again. They
+/// are in the order of their keys, and each is known; whether its value is allowed is for [`parse_topic_config`] to say.
+pub fn change_topic_config(
+    current: &[(String, String)],
+    resets_others: bool,
+    changes: &[(String, ConfigChange)],
+) -> Result<Vec<(String, String)>, ConfigFaults> {
+    let kept = current.iter().filter(|_| !resets_others).cloned();
+    let mut changed: BTreeMap<String, String> = kept.collect();
+    let mut seen = [false; TOPIC_SETTINGS.len()];
+    let mut faults = ConfigFaults::default();
+    for (key, change) in changes {
+        let Some(index) = TOPIC_SETTINGS
+            .iter()
+            .position(|setting| setting.name == *key)
+        else {
+            faults.add(key, change.value(), format!("a key among {}", names()));
+            continue;
+        };
+        if std::mem::replace(&mut seen[index], true) {
+            faults.add(key, change.value(), "each key once".to_owned());
+            continue;
+        }
+        let setting = &TOPIC_SETTINGS[index];
+        let held = changed
+            .get(key)
+            .map_or(setting.default_from, String::as_str);
+        let others =
+            |named| words(held).filter(move |held| !words(named).any(|word| word == *held));
+        let value = match change {
+            ConfigChange::Reset => {
+                changed.remove(key);
+                continue;
+            }
+            ConfigChange::Set(value) => value.clone(),
+            ConfigChange::Append(_) | ConfigChange::Subtract(_) if !setting.kind.is_list() => {
+                let allowed = "one value: it is no list".to_owned();
+                faults.add(key, change.value(), allowed);
+                continue;
+            }
+            ConfigChange::Append(named) => {
+                let more = others(named.as_str()).chain(words(named));
+                more.collect::<Vec<_>>().join(",")
+            }
+            ConfigChange::Subtract(named) => others(named.as_str()).collect::<Vec<_>>().join(","),
+        };
+        changed.insert(key.clone(), value);
+    }
+    faults.or(changed.into_iter().collect())
+}
+
+fn words(list: &str) -> impl Iterator<Item = &str> {
+    list.split(',')
+        .map(str::trim)
+        .filter(|word| !word.is_empty())
 }
 
 impl TopicConfig {
     /// `None`: the value isn't allowed.
     fn set(&mut self, setting: &TopicSetting, value: &str) -> Option<()> {
         let kind = setting.kind;
+        if let SettingKind::Fixed { value: fixed, .. } = kind {
+            return (value == fixed).then_some(());
+        }
         match setting.name {
             "acks.default" => self.acks = Some(kind.acks(value)?),
             "acks.min" => self.acks_min = Some(kind.acks(value)?),
             "durability" => self.durability = Some(value.parse().ok()?),
+            "min.insync.replicas" => {
+                let count = value.parse().ok().filter(|count| *count >= 1)?;
+                self.min_insync_replicas = Some(count);
+            }
             "max.message.bytes" => {
                 self.batch_bytes_max = Some(kind.number(value)?.try_into().ok()?)
             }
@@ -348,6 +523,12 @@ impl TopicConfig {
 }
 
 impl SettingKind {
+    /// Whether the value is a list of words, with commas between them.
+    pub fn is_list(self) -> bool {
+        let form = FixedForm::List;
+        matches!(self, SettingKind::Fixed { form: found, .. } if found == form)
+    }
+
     fn acks(self, value: &str) -> Option<Acks> {
         let SettingKind::Acks { min } = self else {
             return None;
@@ -392,6 +573,10 @@ impl fmt::Display for SettingKind {
         let (min, max, unit, or_unlimited) = match *self {
             SettingKind::Acks { min } => return write!(f, "all, or a number from {min} up"),
             SettingKind::Durability => return f.write_str("fsync, interval or written"),
+            SettingKind::Replicas => {
+                return f.write_str("1 to the number of replicas of a partition");
+            }
+            SettingKind::Fixed { value, .. } => return f.write_str(value),
             SettingKind::RetentionClock => return f.write_str("append or record"),
             SettingKind::RetentionBudget => return f.write_str("yield or exempt"),
             SettingKind::Milliseconds {
@@ -436,6 +621,8 @@ mod tests {
             ("acks.default", "all"),
             ("acks.min", "1"),
             ("durability", "interval"),
+            ("cleanup.policy", "delete"),
+            ("min.insync.replicas", "1"),
             ("max.message.bytes", "65536"),
             ("retention.bytes", "-1"),
             ("retention.ms", "604800000"),
@@ -448,6 +635,7 @@ mod tests {
             acks: Some(Acks::All),
             acks_min: Some(Acks::Count(1)),
             durability: Some(Durability::Interval),
+            min_insync_replicas: Some(1),
             batch_bytes_max: Some(65_536),
             retention_bytes: Some(Limit::Unlimited),
             retention: Some(Limit::At(Duration::from_secs(604_800))),
@@ -461,11 +649,17 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_sorted_and_every_line_has_a_field() {
+    fn the_table_is_sorted_and_every_line_has_a_field_or_one_value() {
         assert!(TOPIC_SETTINGS.is_sorted_by_key(|setting| setting.name));
         for setting in TOPIC_SETTINGS {
             let value = match setting.kind {
-                SettingKind::Acks { .. } => "1".to_owned(),
+                SettingKind::Fixed { value, .. } => {
+                    let parse = |value| parse_topic_config([(setting.name, value)]);
+                    assert_eq!(parse(value), Ok(TopicConfig::default()));
+                    parse("another").expect_err("one value only");
+                    continue;
+                }
+                SettingKind::Acks { .. } | SettingKind::Replicas => "1".to_owned(),
                 SettingKind::Durability => "fsync".to_owned(),
                 SettingKind::RetentionClock => "append".to_owned(),
                 SettingKind::RetentionBudget => "yield".to_owned(),
@@ -487,6 +681,8 @@ mod tests {
             ("retention.ms", "5"),
             ("segment.bytes", "1048576.5"),
             ("cleanup.policy", "compact"),
+            ("min.insync.replicas", "0"),
+            ("flush.ms", "1"),
         ])
         .unwrap_err();
         let text = faults.to_string();
@@ -495,11 +691,13 @@ mod tests {
             "'retention.ms' = '0': allowed is 1 to 31622400000000 milliseconds, or -1 for no limit",
             "'retention.ms' = '5': allowed is each key once",
             "'segment.bytes' = '1048576.5': allowed is 1048576 to 2147483648 bytes",
-            "'cleanup.policy' = 'compact': allowed is a key among acks.default, acks.min,",
+            "'cleanup.policy' = 'compact': allowed is delete",
+            "'min.insync.replicas' = '0': allowed is 1 to the number of replicas of a partition",
+            "'flush.ms' = '1': allowed is a key among acks.default, acks.min,",
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
-        assert_eq!(faults.listed.len(), 5);
+        assert_eq!(faults.listed.len(), 7);
     }
 
     #[test]
@@ -509,5 +707,66 @@ mod tests {
         let faults = parse_topic_config(pairs).unwrap_err();
         assert_eq!((faults.listed.len(), faults.unlisted), (32, 68));
         assert!(faults.to_string().len() < 20_000);
+    }
+    #[test]
+    fn changes_set_reset_and_work_on_lists() {
+        let own = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            let own = |(key, value): &(&str, &str)| ((*key).to_owned(), (*value).to_owned());
+            pairs.iter().map(own).collect()
+        };
+        let change = |current: &[(&str, &str)], resets, changes: &[(&str, ConfigChange)]| {
+            let named = |(key, change): &(&str, ConfigChange)| ((*key).to_owned(), change.clone());
+            let changes: Vec<_> = changes.iter().map(named).collect();
+            change_topic_config(&own(current), resets, &changes)
+        };
+        let set = |value: &str| ConfigChange::Set(value.to_owned());
+        let append = |value: &str| ConfigChange::Append(value.to_owned());
+        let subtract = |value: &str| ConfigChange::Subtract(value.to_owned());
+        let before = [("retention.ms", "5"), ("segment.ms", "6000")];
+
+        let changed = change(
+            &before,
+            false,
+            &[
+                ("segment.ms", ConfigChange::Reset),
+                ("acks.min", set("1")),
+                ("durability", ConfigChange::Reset),
+            ],
+        );
+        assert_eq!(
+            changed,
+            Ok(own(&[("acks.min", "1"), ("retention.ms", "5")]))
+        );
+        let replaced = change(&before, true, &[("acks.min", set("1"))]);
+        assert_eq!(replaced, Ok(own(&[("acks.min", "1")])));
+
+        // A list that the topic does not set is the one that holds.
+        let same = change(&[], false, &[("cleanup.policy", append("delete"))]);
+        assert_eq!(same, Ok(own(&[("cleanup.policy", "delete")])));
+        let more = change(&[], false, &[("cleanup.policy", append("compact"))]);
+        assert_eq!(more, Ok(own(&[("cleanup.policy", "delete,compact")])));
+        let less = [("cleanup.policy", subtract("delete"))];
+        let none = change(&[("cleanup.policy", "delete")], false, &less);
+        assert_eq!(none, Ok(own(&[("cleanup.policy", "")])));
+
+        let faults = change(
+            &before,
+            false,
+            &[
+                ("retention.ms", append("7")),
+                ("no.such", ConfigChange::Reset),
+                ("acks.min", set("1")),
+                ("acks.min", set("2")),
+            ],
+        )
+        .expect_err("three faults")
+        .to_string();
+        for part in [
+            "'retention.ms' = '7': allowed is one value: it is no list",
+            "'no.such' = '': allowed is a key among",
+            "'acks.min' = '2': allowed is each key once",
+        ] {
+            assert!(faults.contains(part), "{part} in {faults}");
+        }
     }
 }
