@@ -135,6 +135,8 @@ events! {
     TruncationRefused = required,
     /// A process died while a log was cut, and the next one made the cut good.
     TruncationRecovered = required,
+    /// Oldest records were deleted on request.
+    RecordsDeleted = required,
     /// Batches were lost that nothing promised to keep.
     LegitimateLoss = required,
     /// A ledger write.

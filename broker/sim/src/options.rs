@@ -64,6 +64,8 @@ pub struct Options {
     pub configure_every: u64,
     /// Events between two cuts of a log's end.
     pub truncate_every: u64,
+    /// Events between two deletions of a log's oldest records.
+    pub delete_records_every: u64,
     /// Events between two rotten bits; such a run has no other reasons for damage.
     pub bit_rot_every: u64,
     /// The size of the disk.
@@ -143,6 +145,14 @@ impl Options {
                 aside.next_u64();
                 aside.next_u64();
                 aside.pick(&[0, 0, 2_000, 8_000])
+            },
+            // And the one behind.
+            delete_records_every: {
+                let mut aside = rng.clone();
+                for _ in 0..3 {
+                    aside.next_u64();
+                }
+                aside.pick(&[0, 0, 500, 3_000])
             },
         }
     }

@@ -7,7 +7,7 @@ use tackboard_logic::{
         StorageFault, Ticket, Truncated,
     },
 };
-use tackboard_schema::ErrorCode;
+use tackboard_schema::{ErrorCode, Offset};
 
 use super::{
     launch::Launch,
@@ -85,6 +85,10 @@ impl State {
                     ticket: _,
                     outcome,
                 } => self.truncated(log, outcome),
+                // Nobody asks for it yet: groups and DeleteRecords will.
+                Effect::AnswerAdvanceLogStart { log, outcome, .. } => {
+                    self.log_start_advanced(log, outcome);
+                }
                 Effect::LogDeleted { log } => self.log_deleted(log),
                 Effect::Fenced { log, why } => self.fenced(log, why),
                 Effect::Abort { why } => self.abort(why),
@@ -235,6 +239,20 @@ impl State {
                 );
             }
             Err(refusal) => tracing::warn!(partition, %refusal, "the log could not be cut"),
+        }
+    }
+
+    fn log_start_advanced(&self, log: LogId, outcome: Result<Offset, Refusal>) {
+        let partition = self.opened(log).map(|opened| opened.partition.to_string());
+        match outcome {
+            Ok(offset) => {
+                tracing::info!(
+                    partition,
+                    offset = offset.0,
+                    "the oldest records were deleted"
+                );
+            }
+            Err(refusal) => tracing::warn!(partition, %refusal, "records could not be deleted"),
         }
     }
 

@@ -40,6 +40,9 @@ pub const PRODUCER_EXPIRY_US: u64 = 24 * 3_600_000_000;
 /// Batches of one producer that are remembered to recognise retries: Kafka's number.
 pub const PRODUCER_WINDOW_BATCHES: usize = 5;
 
+/// Requests that wait until one log begins further up. They are few, and each is a walk over all of them.
+pub const ADVANCES_WAITING_MAX: usize = 64;
+
 /// Longest record batch that recovery and reads believe, in bytes. No setting allows longer ones.
 pub const STORED_BATCH_BYTES_MAX: u32 = 64 << 20;
 

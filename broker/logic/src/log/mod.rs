@@ -9,9 +9,10 @@
 //! 4. `progress`: positions move, waiting appends are answered, readers see more.
 //! 5. `roll`, `retention`: segments are closed, sealed and finally deleted.
 //!
-//! Besides: `fetch` finds bytes for readers, `fence` is what follows a storage fault, `truncate` cuts the end off,
-//! [`recovery`] is what came before the log was opened. What must hold stands in [`crate::shard::invariants`].
+//! Besides: `fetch` finds bytes for readers, `fence` is what follows a storage fault, `advance` moves the start up,
+//! `truncate` cuts the end off, [`recovery`] is what came before the log was opened. What must hold stands in [`crate::shard::invariants`].
 
+mod advance;
 mod append;
 pub mod boundary;
 pub mod chunk;
@@ -41,6 +42,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use tackboard_schema::{ErrorCode, LeaderEpoch, Offset, TimestampMs, TopicPartition};
 
+use advance::Advance;
 use chunk::Chunks;
 use position::{Position, Positions};
 use producers::ProducerTable;
@@ -52,6 +54,7 @@ use sync_plan::LogSync;
 use truncate::Truncation;
 use write::WriteInFlight;
 
+use crate::ledger::writer::RecordNumber;
 use crate::request::acks::AckQueue;
 use crate::request::parked::ParkedId;
 use crate::shard::interface::{
@@ -116,6 +119,10 @@ pub(crate) struct Log {
     written_waiters: AckQueue,
     /// Appends that wait until they are durable.
     durable_waiters: AckQueue,
+    /// Those who wait until the log begins further up.
+    advances: VecDeque<Advance>,
+    /// The last word to the ledger on where the log begins.
+    start_record: RecordNumber,
     /// Fetches that wait for more bytes.
     pub(crate) parked: BTreeSet<ParkedId>,
     /// Everything below is to be synced in the background, although the topic does not ask for it.

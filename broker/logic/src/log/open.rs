@@ -58,6 +58,8 @@ impl Log {
             damaged: recovered.damaged,
             written_waiters: AckQueue::default(),
             durable_waiters: AckQueue::default(),
+            advances: VecDeque::new(),
+            start_record: RecordNumber::default(),
             parked: BTreeSet::new(),
             interval_until: end.offset,
             // Recorded at once, below.
@@ -135,10 +137,7 @@ impl Log {
             }
         }
         if known_start < self.log_start {
-            cx.ledger.record(LedgerRecord::LogStart {
-                partition: self.partition,
-                offset: self.log_start,
-            });
+            self.record_log_start(cx);
         }
         *cx.ledger_urgent = true;
         self.record_durable(cx)

@@ -29,6 +29,7 @@ impl Log {
         self.sync_in_background(cx);
         cx.plan.refresh(self.id, &mut self.sync);
         self.advance_truncation(cx);
+        self.advance_log_start(cx);
         let moved = self.advance_high_watermark();
         self.answer_ready(cx);
         self.refuse_unwritten(cx);
@@ -88,7 +89,7 @@ impl Log {
         });
     }
 
-    /// Answers everybody who waits for an append with a refusal.
+    /// Answers everybody who waits for an append or a new start with a refusal.
     pub(super) fn refuse_waiters(&mut self, refusal: Refusal, cx: &mut Context<'_>) {
         let queues = [&mut self.written_waiters, &mut self.durable_waiters];
         for queue in queues {
@@ -96,6 +97,7 @@ impl Log {
                 cx.refuse(waiter.ticket, true, refusal);
             }
         }
+        self.refuse_advances(refusal, cx);
     }
 
     /// `interval`: what is written becomes wanted durable after a time or an amount.

@@ -1,11 +1,10 @@
-//! The oldest segments go: after a time, when the log is too large, or when all logs together are
-//! (`shard/budget.rs` says which).
+//! The oldest segments go: after a time, when the log is too large, when all logs together are (`shard/budget.rs` says
+//! which), or when a client moved the log's start behind them (`advance.rs`).
 //!
 //! Whole segments only, never one that reaches the high watermark, never the active one; an active segment that is
 //! past its time is rolled first. The log's new start is durable in the ledger before any file is unlinked (S6).
 
 use tackboard_schema::TimestampMs;
-use tackboard_schema::storage::ledger::LedgerRecord;
 
 use super::limits::BUDGET_ROLL_BYTES_MIN;
 use super::position::Position;
@@ -39,16 +38,23 @@ impl Log {
         self.producers.expire(cx.now.monotonic_us);
         self.resume_preallocation();
         if self.state == LogState::Open && !self.is_truncating() {
-            self.roll_expired(cx);
+            self.roll_finished(cx);
+            self.drop_passed(cx);
             self.drop_expired(cx);
         }
     }
 
-    fn roll_expired(&mut self, cx: &mut Context<'_>) {
+    /// Ends an active segment that has nothing but what may go.
+    fn roll_finished(&mut self, cx: &mut Context<'_>) {
         let active = self.segments.active();
+        let is_passed = self.log_start == self.positions.appended().offset;
         let is_empty = active.start == self.positions.appended().at;
         let settled = self.positions.appended() == self.high_watermark;
-        if !is_empty && settled && active.created && self.is_expired(active, cx.now.wall) {
+        if !is_empty
+            && settled
+            && active.created
+            && (is_passed || self.is_expired(active, cx.now.wall))
+        {
             self.roll(cx);
         }
     }
@@ -86,10 +92,7 @@ impl Log {
         }
         let offset = self.droppable(count - 1).map(|(_, end)| end.offset);
         self.log_start = self.log_start.max(offset.expect("each of them may go"));
-        let record = cx.ledger.record(LedgerRecord::LogStart {
-            partition: self.partition,
-            offset: self.log_start,
-        });
+        self.record_log_start(cx);
         for _ in 0..count {
             let gone = self.segments.pop_oldest();
             let gone = gone.expect("a sealed segment is not the active one");
@@ -97,12 +100,23 @@ impl Log {
             self.doomed.push_back(DoomedSegment {
                 base: gone.base,
                 bytes: gone.end.map_or(0, |end| gone.bytes_to(end.at)),
-                record,
+                record: self.start_record,
                 unlinking: None,
             });
         }
         self.forget_below_start();
-        *cx.ledger_urgent = true;
+    }
+
+    /// Segments that lie wholly below the log's start go.
+    pub(super) fn drop_passed(&mut self, cx: &mut Context<'_>) {
+        let mut count = 0;
+        while let Some((_, end)) = self.droppable(count) {
+            if end.offset > self.log_start {
+                break;
+            }
+            count += 1;
+        }
+        self.drop_oldest(count, cx);
     }
 
     // ---- the budget of all logs ----------------------------------------------------------------------------------
@@ -158,7 +172,7 @@ impl Log {
     }
 
     /// Damage and epochs that lie wholly below the log's start are nobody's concern any more.
-    fn forget_below_start(&mut self) {
+    pub(super) fn forget_below_start(&mut self) {
         let start = self.log_start;
         self.damaged.retain(|range| range.to > start);
         let superseded = self
@@ -222,9 +236,9 @@ impl Log {
         is_alone && active.start == self.positions.appended().at && active.is_idle()
     }
 
-    /// Whether files or a truncation wait for the ledger, or files for the next snapshot.
+    /// Whether files, a truncation or a new start wait for the ledger, or files for the next snapshot.
     pub(crate) fn awaits_ledger(&self) -> bool {
-        !self.doomed.is_empty() || self.truncation_awaits_ledger()
+        !self.doomed.is_empty() || self.truncation_awaits_ledger() || !self.advances.is_empty()
     }
 
     /// Halves the index of the oldest segment that has one worth it. True: memory was given back.

@@ -96,7 +96,10 @@ impl Log {
             return Ok(());
         }
         let phase = match self.locate_cut(truncate) {
-            Ok(cut) => Phase::Flushing(cut),
+            Ok(cut) => {
+                self.admit_cut(cut.end.offset)?;
+                Phase::Flushing(cut)
+            }
             Err(search) => Phase::Locating(search),
         };
         let above = Refusal {
@@ -106,6 +109,8 @@ impl Log {
         for queue in [&mut self.written_waiters, &mut self.durable_waiters] {
             queue.refuse_beyond(offset, |waiter| cx.refuse(waiter.ticket, true, above));
         }
+        // The log begins anew, and with it whoever waits.
+        self.refuse_advances(above, cx);
         self.truncation = Some(Truncation {
             ticket: Some(truncate.ticket),
             leader_epoch,
@@ -159,6 +164,21 @@ impl Log {
             return refuse(ErrorCode::KafkaStorageError, RefusalDetail::NoBoundary);
         }
         Ok(())
+    }
+
+    /// A log may begin within a batch. That batch is not cut away: the log would end before its start.
+    fn admit_cut(&self, boundary: Offset) -> Result<(), Refusal> {
+        let log_start_offset = self.log_start;
+        if boundary >= log_start_offset {
+            return Ok(());
+        }
+        Err(Refusal {
+            code: ErrorCode::OffsetOutOfRange,
+            detail: RefusalDetail::CutBelowStart {
+                boundary,
+                log_start_offset,
+            },
+        })
     }
 
     /// Where the cut lies, if that can be told without a read.
@@ -226,6 +246,13 @@ impl Log {
                 let search = *search;
                 self.read_for_cut(search, cx);
             }
+            Ok(Some(found)) if found.offset < self.log_start => {
+                let detail = RefusalDetail::CutBelowStart {
+                    boundary: found.offset,
+                    log_start_offset: self.log_start,
+                };
+                self.give_up_truncation(detail, cx);
+            }
             Ok(Some(found)) => {
                 let segment = self.segments.find(search.segment);
                 let segment = segment.expect("nothing goes while the log is cut");
@@ -254,6 +281,7 @@ impl Log {
     pub(super) fn give_up_truncation(&mut self, detail: RefusalDetail, cx: &mut Context<'_>) {
         let code = match detail {
             RefusalDetail::Deleted => ErrorCode::UnknownTopicOrPartition,
+            RefusalDetail::CutBelowStart { .. } => ErrorCode::OffsetOutOfRange,
             _ => ErrorCode::KafkaStorageError,
         };
         if let Some(Truncation {

@@ -119,7 +119,7 @@ pub struct Lookup {
 impl Lookup {
     /// Starts looking an offset up.
     pub fn begin(shard: &Shard, log: LogId, wanted: Wanted) -> LookupStep {
-        let Some(described) = shard.describe(log) else {
+        let Some(described) = shard.describe(log).filter(|_| !shard.is_deleted(log)) else {
             return LookupStep::Deleted;
         };
         if shard.is_truncating(log) {
@@ -159,13 +159,15 @@ impl Lookup {
     }
 
     fn look_from(shard: &Shard, log: LogId, timestamp: TimestampMs, from: Offset) -> LookupStep {
+        if shard.is_deleted(log) {
+            return LookupStep::Deleted;
+        }
         match shard.timestamp_scan(log, timestamp, from) {
             Some(scan) => LookupStep::Read(Self {
                 log,
                 timestamp,
                 scan,
             }),
-            None if shard.describe(log).is_none() => LookupStep::Deleted,
             None if shard.is_truncating(log) => LookupStep::Truncating,
             None => LookupStep::Listed(ListedOffset::special(Offset(-1))),
         }

@@ -34,6 +34,11 @@ impl Shard {
         self.log(log)?.timestamp_scan(timestamp, from_offset)
     }
 
+    /// Whether the log is gone, or its topic was deleted: nothing is read from it any more.
+    pub fn is_deleted(&self, log: LogId) -> bool {
+        self.log(log).is_none_or(|log| log.is_deleting())
+    }
+
     /// Whether the log's end is being cut off: nothing is read from it meanwhile.
     pub fn is_truncating(&self, log: LogId) -> bool {
         self.log(log).is_some_and(|log| log.is_truncating())

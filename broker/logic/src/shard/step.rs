@@ -5,14 +5,19 @@ use tackboard_schema::{Acks, ErrorCode};
 use super::Shard;
 use super::context::Context;
 use super::interface::{
-    Append, Effect, Effects, Input, LogId, Now, OpenLog, Refusal, RefusalDetail, StorageFault,
-    Truncate,
+    AdvanceLogStart, Append, Effect, Effects, Input, LogId, Now, OpenLog, Refusal, RefusalDetail,
+    StorageFault, Truncate,
 };
 use crate::log::Log;
 use crate::request::produce::EffectiveAcks;
 
 /// So many fenced logs, and the process stops: it is not the one file that is broken.
 pub const FENCED_LOGS_MAX: u64 = 3;
+
+const UNKNOWN_LOG: Refusal = Refusal {
+    code: ErrorCode::UnknownTopicOrPartition,
+    detail: RefusalDetail::UnknownLog,
+};
 
 impl Shard {
     /// Takes one input and appends what follows from it to `out`.
@@ -52,6 +57,7 @@ impl Shard {
                 );
             }
             Input::Truncate(truncate) => self.truncate(now, &truncate, out),
+            Input::AdvanceLogStart(advance) => self.advance_log_start(now, &advance, out),
             Input::HurryFetch { ticket } => self.hurry_fetch(ticket, out),
             Input::DropFetch { ticket } => self.drop_fetch(ticket),
             Input::Preallocated {
@@ -142,10 +148,7 @@ impl Shard {
                 out.push(Effect::AnswerProduce {
                     ticket: append.ticket,
                     respond: acks.is_answered(),
-                    outcome: Err(Refusal {
-                        code: ErrorCode::UnknownTopicOrPartition,
-                        detail: RefusalDetail::UnknownLog,
-                    }),
+                    outcome: Err(UNKNOWN_LOG),
                 });
             }
         }
@@ -179,11 +182,7 @@ impl Shard {
         let begun = self.with_log(now, out, truncate.log, |log, cx| {
             log.begin_truncation(truncate, cx)
         });
-        let unknown = Refusal {
-            code: ErrorCode::UnknownTopicOrPartition,
-            detail: RefusalDetail::UnknownLog,
-        };
-        match begun.unwrap_or(Err(unknown)) {
+        match begun.unwrap_or(Err(UNKNOWN_LOG)) {
             Ok(()) => {
                 // Whoever waits for more is told that this is not the place any more.
                 let log = self.log_mut(truncate.log);
@@ -198,6 +197,20 @@ impl Shard {
             Err(refusal) => out.push(Effect::AnswerTruncate {
                 log: truncate.log,
                 ticket: truncate.ticket,
+                outcome: Err(refusal),
+            }),
+        }
+    }
+
+    fn advance_log_start(&mut self, now: Now, advance: &AdvanceLogStart, out: &mut Effects) {
+        let begun = self.with_log(now, out, advance.log, |log, cx| {
+            log.begin_advance(advance, cx)
+        });
+        match begun.unwrap_or(Err(UNKNOWN_LOG)) {
+            Ok(()) => self.settle(now, advance.log, out),
+            Err(refusal) => out.push(Effect::AnswerAdvanceLogStart {
+                log: advance.log,
+                ticket: advance.ticket,
                 outcome: Err(refusal),
             }),
         }
@@ -234,6 +247,7 @@ impl Shard {
         waiting.retain(|id| {
             let waits = self.with_log(now, out, *id, |log, cx| {
                 log.unlink_due(cx);
+                log.answer_advances(cx);
                 if log.is_truncating() {
                     truncating.push(*id);
                 }

@@ -85,6 +85,7 @@ pub struct World {
     pub produced: BTreeMap<u64, Result<Produced, Refusal>>,
     pub fetched: BTreeMap<u64, Vec<(FetchAnswer, Vec<u8>)>>,
     pub truncated: BTreeMap<u64, Result<Truncated, Refusal>>,
+    pub advanced: BTreeMap<u64, Result<Offset, Refusal>>,
     pub fenced: Vec<LogId>,
     pub deleted: Vec<LogId>,
     pub aborted: Option<&'static str>,
@@ -123,6 +124,7 @@ impl World {
             produced: BTreeMap::new(),
             fetched: BTreeMap::new(),
             truncated: BTreeMap::new(),
+            advanced: BTreeMap::new(),
             fenced: Vec::new(),
             deleted: Vec::new(),
             aborted: None,
@@ -324,6 +326,17 @@ impl World {
         self.next_ticket
     }
 
+    /// Deletes a log's records below `offset`, or below its high watermark.
+    pub fn advance_start(&mut self, log: LogId, offset: Option<i64>) -> u64 {
+        self.next_ticket += 1;
+        self.step(Input::AdvanceLogStart(AdvanceLogStart {
+            log,
+            ticket: Ticket(self.next_ticket),
+            offset: offset.map(Offset),
+        }));
+        self.next_ticket
+    }
+
     pub fn fetch(&mut self, log: LogId, offset: i64, bytes_max: u32, wait_us: u64) -> u64 {
         let entry = FetchEntry {
             log,
@@ -478,6 +491,11 @@ impl World {
                 ticket, outcome, ..
             } => {
                 assert!(self.truncated.insert(ticket.0, outcome).is_none());
+            }
+            Effect::AnswerAdvanceLogStart {
+                ticket, outcome, ..
+            } => {
+                assert!(self.advanced.insert(ticket.0, outcome).is_none());
             }
             Effect::LogDeleted { log } => self.deleted.push(log),
             Effect::Fenced { log, .. } => self.fenced.push(log),
@@ -763,6 +781,7 @@ impl World {
         self.produced.clear();
         self.fetched.clear();
         self.truncated.clear();
+        self.advanced.clear();
         self.drained = None;
         let image = replay(&[LedgerFiles {
             a: &self.ledger[0].seen,

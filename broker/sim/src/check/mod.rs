@@ -4,6 +4,7 @@
 mod acknowledged;
 mod budget;
 mod damage;
+mod deletion;
 mod interval;
 mod lookup;
 mod placement;
@@ -17,6 +18,7 @@ mod watermark;
 pub use acknowledged::{acknowledged, answer, high_watermark_is_kept, locate};
 pub use budget::{SpaceView, budget};
 pub use damage::damage;
+pub use deletion::{deletion_refused, records_deleted};
 pub use interval::{forgive_standstill, note_high_watermark, promise_what_is_old};
 pub use lookup::time_lookup;
 pub use placement::{placement, producer_may_be_forgotten};

@@ -46,19 +46,31 @@ pub fn recovered(
     if !rotten {
         retention::log_start_moves(partition, start, latest_ms);
     }
+    assert!(
+        start >= partition.start_promised,
+        "partition {number}: records below {} were deleted, recovered: {recovered:?}",
+        partition.start_promised
+    );
     let lost = partition.lose_from(end);
     assert!(
         class != RestartClass::Clean || lost == 0,
         "partition {number}: {lost} batches are lost after a clean end"
     );
     // The ledger has the start, so recovery removed the files below.
-    partition.forget_below(start);
-    partition.note_known_from(start);
+    let kept_from = kept_from(recovered);
+    partition.forget_below(kept_from);
+    partition.note_known_from(kept_from);
     contents(partition, start, disk);
     partition.high_watermark = start;
     partition.log_start = start;
     partition.seen_at.clear();
     lost
+}
+
+/// Where the files begin. The log's start may lie within the first of them, behind records that were deleted.
+pub(super) fn kept_from(recovered: &RecoveredLog) -> i64 {
+    let first = recovered.segments.first();
+    first.map_or(recovered.log_start_offset.0, |first| first.base.0.0)
 }
 
 /// All that is left lies in its files and outlives a power loss, since it may be read at once (S4).

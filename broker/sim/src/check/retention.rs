@@ -1,4 +1,5 @@
 //! Retention takes what is old or too much, whole segments from the front, and nothing at or above the high watermark.
+//! What somebody asked to go is another matter.
 
 use tackboard_logic::shard::interface::{LogConfig, RetentionClock};
 
@@ -13,7 +14,8 @@ pub(super) fn log_start_moves(partition: &Partition, log_start: i64, wall_ms: i6
     let gone = partition
         .sequence
         .iter()
-        .take_while(|placed| placed.base < log_start);
+        .take_while(|placed| placed.base < log_start)
+        .filter(|placed| placed.next().min(log_start) > partition.start_asked);
     for placed in gone {
         // At least what was left when its segment went; younger ones may have gone for their age since.
         let bytes_left = partition.bytes_ever - placed.bytes_before - placed.bytes.len() as u64;

@@ -5,7 +5,7 @@ use tackboard_logic::log::recovery::RecoveredLog;
 use tackboard_logic::shard::interface::{Refusal, RefusalDetail};
 use tackboard_schema::ErrorCode;
 
-use super::recovered::contents;
+use super::recovered::{contents, kept_from};
 use crate::disk::Disk;
 use crate::model::Partition;
 
@@ -31,8 +31,9 @@ pub fn cut(partition: &mut Partition, recovered: &RecoveredLog, disk: &mut Disk)
         "partition {number}: what is cut off is no torn tail: {recovered:?}"
     );
     let gone = partition.cut(end);
-    partition.forget_below(start);
-    partition.note_known_from(start);
+    let kept_from = kept_from(recovered);
+    partition.forget_below(kept_from);
+    partition.note_known_from(kept_from);
     contents(partition, start, disk);
     gone
 }
@@ -64,6 +65,9 @@ pub fn cut_refused(
             log_end_offset,
             ..
         } => offset < log_start_offset.0 || offset > log_end_offset.0,
+        RefusalDetail::CutBelowStart {
+            log_start_offset, ..
+        } => partition.cut_at(offset) < log_start_offset.0,
         RefusalDetail::Truncating => partition.was_cut,
         RefusalDetail::NoBoundary => partition.sequence.iter().any(|placed| placed.rotten),
         RefusalDetail::ShuttingDown => refusal.code == ErrorCode::ShuttingDown,

@@ -85,6 +85,10 @@ pub struct Partition {
     pub seen_at: VecDeque<(u64, i64)>,
     /// The highest log start seen in this process.
     pub log_start: i64,
+    /// The highest start that somebody asked for: retention is not to blame for what goes below it.
+    pub start_asked: i64,
+    /// The highest start that somebody was told of: no crash brings back what lies below it.
+    pub start_promised: i64,
     /// Idempotent producers.
     pub producers: BTreeMap<i64, ProducerTruth>,
     /// What the log may know of producers: everything, or what was appended at or behind one of these places.
@@ -116,6 +120,8 @@ impl Partition {
             high_watermark: 0,
             seen_at: VecDeque::new(),
             log_start: 0,
+            start_asked: 0,
+            start_promised: 0,
             producers: BTreeMap::new(),
             known_from: vec![i64::MIN],
             damaged: Vec::new(),

@@ -43,6 +43,9 @@ impl World {
         if self.rng.one_in(self.options.truncate_every) {
             self.cut_a_log();
         }
+        if self.rng.one_in(self.options.delete_records_every) {
+            self.delete_records();
+        }
         if self.rng.one_in(self.options.bit_rot_every) {
             self.rot_a_bit();
         }

@@ -479,6 +479,7 @@ impl World {
                     return Some(Some((listed.offset.0, listed.timestamp.0)));
                 }
                 LookupStep::Truncating => return None,
+                LookupStep::Deleted if self.partition(number).deleted => return None,
                 LookupStep::Deleted | LookupStep::Fault(_) => {
                     panic!("the log is open and its reads do not fail: {step:?}")
                 }

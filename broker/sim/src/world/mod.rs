@@ -5,7 +5,7 @@
 //! - [`boot`]: from the files on disk to serving shards, [`crash`]: and the ways back;
 //! - [`turn`]: inputs in, effects out, [`io`]: what becomes of effects that take time;
 //! - [`producing`], [`consuming`]: the clients;
-//! - [`truncating`]: ends of logs are cut off;
+//! - [`truncating`]: ends of logs are cut off, [`deleting`]: and beginnings;
 //! - [`chaos`]: what happens out of the blue, [`heal`]: how it must end.
 //!
 //! Every decision is drawn from one stream of random numbers, so a seed replays exactly.
@@ -14,6 +14,7 @@ mod boot;
 mod chaos;
 mod consuming;
 mod crash;
+mod deleting;
 mod heal;
 mod io;
 mod process;

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use tackboard_logic::shard::interface::{Append, Input, LogId, Produced, Refusal, Ticket};
 use tackboard_schema::{Acks, Durability, ErrorCode};
 
+use super::deleting::Deletion;
 use super::process::Payload;
 use super::truncating::Cut;
 use super::turn::Decision;
@@ -27,6 +28,7 @@ pub(super) enum Waiting {
         consumer: usize,
     },
     Truncate(Cut),
+    DeleteRecords(Deletion),
     /// The connection was lost; the broker doesn't know.
     Nobody {
         request: Option<Request>,
@@ -254,7 +256,9 @@ impl World {
         let (producer, request) = match waiting {
             Waiting::Produce { producer, request } => (Some(producer), Some(request)),
             Waiting::Nobody { request } => (None, request),
-            Waiting::Fetch { .. } | Waiting::Truncate(_) => panic!("{ticket} is no append"),
+            Waiting::Fetch { .. } | Waiting::Truncate(_) | Waiting::DeleteRecords(_) => {
+                panic!("{ticket} is no append")
+            }
         };
         let request = request.expect("only appends are answered so");
         // The decision about a batch is made in the step that takes it; a later answer is about acks.

@@ -115,6 +115,7 @@ impl World {
             _ => None,
         };
         self.note_cut(core, &input);
+        self.note_deletion(core, &input);
         let now = self.clock.now();
         let host = self.host(core);
         let told = match &input {
@@ -249,6 +250,9 @@ impl World {
             Effect::AnswerTruncate {
                 ticket, outcome, ..
             } => self.truncated(ticket.0, outcome),
+            Effect::AnswerAdvanceLogStart {
+                ticket, outcome, ..
+            } => self.records_deleted(ticket.0, outcome),
             Effect::Reopen(reopen) => self.start_reopening(core, *reopen),
             Effect::LogDeleted { log } => self.log_deleted(core, log),
             Effect::Fenced { log, why } => self.log_fenced(core, log, why),

@@ -217,6 +217,15 @@ pub enum Effect {
         /// carried out by the next recovery, with any other refusal the log is as it was.
         outcome: Result<Truncated, Refusal>,
     },
+    /// The outcome of [`Input::AdvanceLogStart`](super::Input::AdvanceLogStart).
+    AnswerAdvanceLogStart {
+        /// Which log.
+        log: LogId,
+        /// Whom to answer.
+        ticket: Ticket,
+        /// Where the log begins now.
+        outcome: Result<Offset, Refusal>,
+    },
     /// Nothing of this log is in flight any more: its folder may go to `trash/`.
     LogDeleted {
         /// Which.

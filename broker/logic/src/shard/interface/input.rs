@@ -59,6 +59,17 @@ pub struct Truncate {
     pub below_high_watermark: bool,
 }
 
+/// Deletes the oldest records of a log.
+#[derive(Clone, Copy, Debug)]
+pub struct AdvanceLogStart {
+    /// Which log.
+    pub log: LogId,
+    /// Whom to answer.
+    pub ticket: Ticket,
+    /// Where it is to begin, not above the high watermark; `None`: there. A log that begins behind it stays as it is.
+    pub offset: Option<Offset>,
+}
+
 /// One log that a fetch reads.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchEntry {
@@ -91,6 +102,9 @@ pub enum Input {
     /// A log's end is to go. Until [`Effect::AnswerTruncate`](super::Effect::AnswerTruncate) appends and fetches are
     /// refused with `NOT_LEADER_OR_FOLLOWER`, and so is whoever waits for what will be gone.
     Truncate(Truncate),
+    /// A log's oldest records are to go. [`Effect::AnswerAdvanceLogStart`](super::Effect::AnswerAdvanceLogStart) comes
+    /// when no crash brings them back.
+    AdvanceLogStart(AdvanceLogStart),
     /// One batch. A produce entry of several batches is several appends with a ticket each.
     Append(Append),
     /// One fetch over logs of this core.

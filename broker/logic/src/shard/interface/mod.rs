@@ -29,7 +29,7 @@ pub use answer::{
 };
 pub use configuration::{LogConfig, RetentionClock, ShardConfig, SyncCosts, SyncScope};
 pub use effect::{Effect, Effects, LedgerFile, Reopen};
-pub use input::{Append, FetchEntry, Input, OpenLog, Truncate};
+pub use input::{AdvanceLogStart, Append, FetchEntry, Input, OpenLog, Truncate};
 pub use names::{
     BLOCK_BYTES, ChunkId, LogId, Now, PayloadId, SegmentBase, SyncId, Ticket, WriteId,
 };

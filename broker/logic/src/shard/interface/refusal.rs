@@ -4,6 +4,8 @@ use std::fmt;
 
 use tackboard_schema::{ErrorCode, LeaderEpoch, Offset, ProducerEpoch, ProducerId};
 
+use crate::log::limits::ADVANCES_WAITING_MAX;
+
 /// Why storage did not do what was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageFault {
@@ -151,6 +153,22 @@ pub enum RefusalDetail {
         /// The high watermark.
         high_watermark: Offset,
     },
+    /// The log begins within the batch that would have to go.
+    CutBelowStart {
+        /// Where the batch begins.
+        boundary: Offset,
+        /// Where the log does.
+        log_start_offset: Offset,
+    },
+    /// Records can be deleted only below the high watermark.
+    StartOutOfRange {
+        /// What was asked for.
+        offset: Offset,
+        /// The high watermark.
+        high_watermark: Offset,
+    },
+    /// As many requests wait for a new start of the log as may.
+    TooManyAdvances,
     /// Damage hides where the batch at the offset begins.
     NoBoundary,
     /// A storage fault came before anything was cut.
@@ -261,6 +279,24 @@ impl fmt::Display for RefusalDetail {
             } => write!(
                 f,
                 "offset {offset} lies below the high watermark {high_watermark}: consumers may have read what would go"
+            ),
+            Self::CutBelowStart {
+                boundary,
+                log_start_offset,
+            } => write!(
+                f,
+                "the log begins at {log_start_offset}, within the batch at {boundary}, which can't be cut away"
+            ),
+            Self::StartOutOfRange {
+                offset,
+                high_watermark,
+            } => write!(
+                f,
+                "records below {offset} can't be deleted: the high watermark is {high_watermark}"
+            ),
+            Self::TooManyAdvances => write!(
+                f,
+                "{ADVANCES_WAITING_MAX} requests to delete records of the partition wait; retry later"
             ),
             Self::NoBoundary => {
                 f.write_str("damage hides where the batch at the offset begins; nothing was cut")
