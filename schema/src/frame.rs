@@ -64,11 +64,33 @@ pub enum ApiKey {
     Fetch = 8,
     /// Offsets by position or by timestamp.
     ListOffsets = 9,
+    /// The core that coordinates a group.
+    FindCoordinator = 10,
+    /// Becomes, or stays, a member of a group.
+    JoinGroup = 11,
+    /// The leader's assignment, or a member's part of it.
+    SyncGroup = 12,
+    /// A member lives.
+    Heartbeat = 13,
+    /// Members leave a group.
+    LeaveGroup = 14,
+    /// Stores how far a group has come.
+    OffsetCommit = 15,
+    /// How far a group has come.
+    OffsetFetch = 16,
+    /// All groups.
+    ListGroups = 17,
+    /// Members of groups and their parts.
+    DescribeGroups = 18,
+    /// Forgets groups that have no members.
+    DeleteGroups = 19,
+    /// Forgets what a group committed for some partitions.
+    DeleteOffsets = 20,
 }
 
 impl ApiKey {
     /// Every API, in the order of its key.
-    pub const ALL: [ApiKey; 10] = [
+    pub const ALL: [ApiKey; 21] = [
         ApiKey::Error,
         ApiKey::Hello,
         ApiKey::Metadata,
@@ -79,6 +101,17 @@ impl ApiKey {
         ApiKey::Produce,
         ApiKey::Fetch,
         ApiKey::ListOffsets,
+        ApiKey::FindCoordinator,
+        ApiKey::JoinGroup,
+        ApiKey::SyncGroup,
+        ApiKey::Heartbeat,
+        ApiKey::LeaveGroup,
+        ApiKey::OffsetCommit,
+        ApiKey::OffsetFetch,
+        ApiKey::ListGroups,
+        ApiKey::DescribeGroups,
+        ApiKey::DeleteGroups,
+        ApiKey::DeleteOffsets,
     ];
 
     /// The API with this key, if there is one.
@@ -405,6 +438,6 @@ mod tests {
         for api in ApiKey::ALL {
             assert_eq!(ApiKey::from_key(api.key()), Some(api));
         }
-        assert_eq!(ApiKey::from_key(10), None);
+        assert_eq!(ApiKey::from_key(21), None);
     }
 }

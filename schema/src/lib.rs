@@ -2,7 +2,7 @@
 //!
 //! Owns: the native protocol's frame and heads, the record batch (Kafka's format, version 2) with its
 //! compression codecs, the messages of Kafka's protocol, the layouts of the broker's own files, the ids,
-//! topic names and error codes that all of them speak of.
+//! topic names and error codes that all of them speak of, and what the members of a group tell each other.
 //!
 //! Not here: files, sockets, clocks, threads, and any decision. Everything is a function over bytes.
 //!
@@ -14,6 +14,7 @@
 //! Where to start reading: [`frame`], then [`record_batch`], then [`storage`].
 //! `docs/protocol.md` and `docs/storage-format.md` describe the same bytes in words.
 
+pub mod consumer_protocol;
 mod cursor;
 mod decode_error;
 mod error_code;

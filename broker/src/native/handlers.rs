@@ -83,7 +83,21 @@ fn dispatch(
         Some(ApiKey::Produce) => produce(state, connection, frame),
         Some(ApiKey::Fetch) => fetch(state, connection, id, frame.head),
         Some(ApiKey::ListOffsets) => list_offsets(state, connection, id, frame.head),
-        Some(ApiKey::Error) | None => {
+        Some(
+            ApiKey::Error
+            | ApiKey::FindCoordinator
+            | ApiKey::JoinGroup
+            | ApiKey::SyncGroup
+            | ApiKey::Heartbeat
+            | ApiKey::LeaveGroup
+            | ApiKey::OffsetCommit
+            | ApiKey::OffsetFetch
+            | ApiKey::ListGroups
+            | ApiKey::DescribeGroups
+            | ApiKey::DeleteGroups
+            | ApiKey::DeleteOffsets,
+        )
+        | None => {
             let message = format!(
                 "api_key {} is not one that can be asked for",
                 prefix.api_key

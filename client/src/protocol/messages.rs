@@ -61,6 +61,17 @@ pub fn api_name(api: ApiKey) -> &'static str {
         ApiKey::Produce => "Produce",
         ApiKey::Fetch => "Fetch",
         ApiKey::ListOffsets => "ListOffsets",
+        ApiKey::FindCoordinator => "FindCoordinator",
+        ApiKey::JoinGroup => "JoinGroup",
+        ApiKey::SyncGroup => "SyncGroup",
+        ApiKey::Heartbeat => "Heartbeat",
+        ApiKey::LeaveGroup => "LeaveGroup",
+        ApiKey::OffsetCommit => "OffsetCommit",
+        ApiKey::OffsetFetch => "OffsetFetch",
+        ApiKey::ListGroups => "ListGroups",
+        ApiKey::DescribeGroups => "DescribeGroups",
+        ApiKey::DeleteGroups => "DeleteGroups",
+        ApiKey::DeleteOffsets => "DeleteOffsets",
     }
 }
 

@@ -226,7 +226,19 @@ impl Broker {
                 head
             }
             ApiKey::ListOffsets => self.list_offsets(request.head()),
-            ApiKey::DescribeTopic | ApiKey::Error => self
+            ApiKey::DescribeTopic
+            | ApiKey::Error
+            | ApiKey::FindCoordinator
+            | ApiKey::JoinGroup
+            | ApiKey::SyncGroup
+            | ApiKey::Heartbeat
+            | ApiKey::LeaveGroup
+            | ApiKey::OffsetCommit
+            | ApiKey::OffsetFetch
+            | ApiKey::ListGroups
+            | ApiKey::DescribeGroups
+            | ApiKey::DeleteGroups
+            | ApiKey::DeleteOffsets => self
                 .heads
                 .error_response(ErrorCode::UnsupportedVersion, "not part of this broker")
                 .to_vec(),

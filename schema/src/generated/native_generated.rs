@@ -4983,6 +4983,4940 @@ impl ::core::fmt::Debug for ListOffsetsResponse<'_> {
       ds.finish()
   }
 }
+pub enum FindCoordinatorRequestOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct FindCoordinatorRequest<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for FindCoordinatorRequest<'a> {
+  type Inner = FindCoordinatorRequest<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> FindCoordinatorRequest<'a> {
+  pub const VT_GROUP: ::flatbuffers::VOffsetT = 4;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    FindCoordinatorRequest { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args FindCoordinatorRequestArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<FindCoordinatorRequest<'bldr>> {
+    let mut builder = FindCoordinatorRequestBuilder::new(_fbb);
+    if let Some(x) = args.group { builder.add_group(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn group(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(FindCoordinatorRequest::VT_GROUP, None).unwrap()}
+  }
+}
+
+impl ::flatbuffers::Verifiable for FindCoordinatorRequest<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("group", Self::VT_GROUP, true)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct FindCoordinatorRequestArgs<'a> {
+    pub group: Option<::flatbuffers::WIPOffset<&'a str>>,
+}
+impl<'a> Default for FindCoordinatorRequestArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    FindCoordinatorRequestArgs {
+      group: None, // required field
+    }
+  }
+}
+
+pub struct FindCoordinatorRequestBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> FindCoordinatorRequestBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_group(&mut self, group: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(FindCoordinatorRequest::VT_GROUP, group);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> FindCoordinatorRequestBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    FindCoordinatorRequestBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<FindCoordinatorRequest<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, FindCoordinatorRequest::VT_GROUP,"group");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for FindCoordinatorRequest<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("FindCoordinatorRequest");
+      ds.field("group", &self.group());
+      ds.finish()
+  }
+}
+pub enum FindCoordinatorResponseOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct FindCoordinatorResponse<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for FindCoordinatorResponse<'a> {
+  type Inner = FindCoordinatorResponse<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> FindCoordinatorResponse<'a> {
+  pub const VT_ERROR_CODE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_MESSAGE: ::flatbuffers::VOffsetT = 6;
+  pub const VT_BROKER_ID: ::flatbuffers::VOffsetT = 8;
+  pub const VT_CORE: ::flatbuffers::VOffsetT = 10;
+  pub const VT_HOST: ::flatbuffers::VOffsetT = 12;
+  pub const VT_PORT: ::flatbuffers::VOffsetT = 14;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    FindCoordinatorResponse { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args FindCoordinatorResponseArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<FindCoordinatorResponse<'bldr>> {
+    let mut builder = FindCoordinatorResponseBuilder::new(_fbb);
+    if let Some(x) = args.host { builder.add_host(x); }
+    builder.add_broker_id(args.broker_id);
+    if let Some(x) = args.message { builder.add_message(x); }
+    builder.add_port(args.port);
+    builder.add_core(args.core);
+    builder.add_error_code(args.error_code);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn error_code(&self) -> i16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i16>(FindCoordinatorResponse::VT_ERROR_CODE, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn message(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(FindCoordinatorResponse::VT_MESSAGE, None)}
+  }
+  #[inline]
+  pub fn broker_id(&self) -> i32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i32>(FindCoordinatorResponse::VT_BROKER_ID, Some(-1)).unwrap()}
+  }
+  #[inline]
+  pub fn core(&self) -> u16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u16>(FindCoordinatorResponse::VT_CORE, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn host(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(FindCoordinatorResponse::VT_HOST, None)}
+  }
+  #[inline]
+  pub fn port(&self) -> u16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<u16>(FindCoordinatorResponse::VT_PORT, Some(0)).unwrap()}
+  }
+}
+
+impl ::flatbuffers::Verifiable for FindCoordinatorResponse<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<i16>("error_code", Self::VT_ERROR_CODE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("message", Self::VT_MESSAGE, false)?
+     .visit_field::<i32>("broker_id", Self::VT_BROKER_ID, false)?
+     .visit_field::<u16>("core", Self::VT_CORE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("host", Self::VT_HOST, false)?
+     .visit_field::<u16>("port", Self::VT_PORT, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct FindCoordinatorResponseArgs<'a> {
+    pub error_code: i16,
+    pub message: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub broker_id: i32,
+    pub core: u16,
+    pub host: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub port: u16,
+}
+impl<'a> Default for FindCoordinatorResponseArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    FindCoordinatorResponseArgs {
+      error_code: 0,
+      message: None,
+      broker_id: -1,
+      core: 0,
+      host: None,
+      port: 0,
+    }
+  }
+}
+
+pub struct FindCoordinatorResponseBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> FindCoordinatorResponseBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_error_code(&mut self, error_code: i16) {
+    self.fbb_.push_slot::<i16>(FindCoordinatorResponse::VT_ERROR_CODE, error_code, 0);
+  }
+  #[inline]
+  pub fn add_message(&mut self, message: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(FindCoordinatorResponse::VT_MESSAGE, message);
+  }
+  #[inline]
+  pub fn add_broker_id(&mut self, broker_id: i32) {
+    self.fbb_.push_slot::<i32>(FindCoordinatorResponse::VT_BROKER_ID, broker_id, -1);
+  }
+  #[inline]
+  pub fn add_core(&mut self, core: u16) {
+    self.fbb_.push_slot::<u16>(FindCoordinatorResponse::VT_CORE, core, 0);
+  }
+  #[inline]
+  pub fn add_host(&mut self, host: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(FindCoordinatorResponse::VT_HOST, host);
+  }
+  #[inline]
+  pub fn add_port(&mut self, port: u16) {
+    self.fbb_.push_slot::<u16>(FindCoordinatorResponse::VT_PORT, port, 0);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> FindCoordinatorResponseBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    FindCoordinatorResponseBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<FindCoordinatorResponse<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for FindCoordinatorResponse<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("FindCoordinatorResponse");
+      ds.field("error_code", &self.error_code());
+      ds.field("message", &self.message());
+      ds.field("broker_id", &self.broker_id());
+      ds.field("core", &self.core());
+      ds.field("host", &self.host());
+      ds.field("port", &self.port());
+      ds.finish()
+  }
+}
+pub enum GroupProtocolOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct GroupProtocol<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for GroupProtocol<'a> {
+  type Inner = GroupProtocol<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> GroupProtocol<'a> {
+  pub const VT_NAME: ::flatbuffers::VOffsetT = 4;
+  pub const VT_METADATA: ::flatbuffers::VOffsetT = 6;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    GroupProtocol { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args GroupProtocolArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<GroupProtocol<'bldr>> {
+    let mut builder = GroupProtocolBuilder::new(_fbb);
+    if let Some(x) = args.metadata { builder.add_metadata(x); }
+    if let Some(x) = args.name { builder.add_name(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn name(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(GroupProtocol::VT_NAME, None).unwrap()}
+  }
+  #[inline]
+  pub fn metadata(&self) -> Option<::flatbuffers::Vector<'a, u8>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u8>>>(GroupProtocol::VT_METADATA, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for GroupProtocol<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("name", Self::VT_NAME, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("metadata", Self::VT_METADATA, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct GroupProtocolArgs<'a> {
+    pub name: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub metadata: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
+}
+impl<'a> Default for GroupProtocolArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    GroupProtocolArgs {
+      name: None, // required field
+      metadata: None,
+    }
+  }
+}
+
+pub struct GroupProtocolBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> GroupProtocolBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_name(&mut self, name: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(GroupProtocol::VT_NAME, name);
+  }
+  #[inline]
+  pub fn add_metadata(&mut self, metadata: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u8>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(GroupProtocol::VT_METADATA, metadata);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> GroupProtocolBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    GroupProtocolBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<GroupProtocol<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, GroupProtocol::VT_NAME,"name");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for GroupProtocol<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("GroupProtocol");
+      ds.field("name", &self.name());
+      ds.field("metadata", &self.metadata());
+      ds.finish()
+  }
+}
+pub enum JoinGroupRequestOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct JoinGroupRequest<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for JoinGroupRequest<'a> {
+  type Inner = JoinGroupRequest<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> JoinGroupRequest<'a> {
+  pub const VT_GROUP: ::flatbuffers::VOffsetT = 4;
+  pub const VT_CLIENT_ID: ::flatbuffers::VOffsetT = 6;
+  pub const VT_MEMBER_ID: ::flatbuffers::VOffsetT = 8;
+  pub const VT_INSTANCE: ::flatbuffers::VOffsetT = 10;
+  pub const VT_SESSION_TIMEOUT_MS: ::flatbuffers::VOffsetT = 12;
+  pub const VT_REBALANCE_TIMEOUT_MS: ::flatbuffers::VOffsetT = 14;
+  pub const VT_PROTOCOL_TYPE: ::flatbuffers::VOffsetT = 16;
+  pub const VT_PROTOCOLS: ::flatbuffers::VOffsetT = 18;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    JoinGroupRequest { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args JoinGroupRequestArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<JoinGroupRequest<'bldr>> {
+    let mut builder = JoinGroupRequestBuilder::new(_fbb);
+    if let Some(x) = args.protocols { builder.add_protocols(x); }
+    if let Some(x) = args.protocol_type { builder.add_protocol_type(x); }
+    builder.add_rebalance_timeout_ms(args.rebalance_timeout_ms);
+    builder.add_session_timeout_ms(args.session_timeout_ms);
+    if let Some(x) = args.instance { builder.add_instance(x); }
+    if let Some(x) = args.member_id { builder.add_member_id(x); }
+    if let Some(x) = args.client_id { builder.add_client_id(x); }
+    if let Some(x) = args.group { builder.add_group(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn group(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(JoinGroupRequest::VT_GROUP, None).unwrap()}
+  }
+  #[inline]
+  pub fn client_id(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(JoinGroupRequest::VT_CLIENT_ID, None)}
+  }
+  #[inline]
+  pub fn member_id(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(JoinGroupRequest::VT_MEMBER_ID, None)}
+  }
+  #[inline]
+  pub fn instance(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(JoinGroupRequest::VT_INSTANCE, None)}
+  }
+  #[inline]
+  pub fn session_timeout_ms(&self) -> i32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i32>(JoinGroupRequest::VT_SESSION_TIMEOUT_MS, Some(45000)).unwrap()}
+  }
+  #[inline]
+  pub fn rebalance_timeout_ms(&self) -> i32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i32>(JoinGroupRequest::VT_REBALANCE_TIMEOUT_MS, Some(300000)).unwrap()}
+  }
+  #[inline]
+  pub fn protocol_type(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(JoinGroupRequest::VT_PROTOCOL_TYPE, None).unwrap()}
+  }
+  #[inline]
+  pub fn protocols(&self) -> ::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<GroupProtocol<'a>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<GroupProtocol>>>>(JoinGroupRequest::VT_PROTOCOLS, None).unwrap()}
+  }
+}
+
+impl ::flatbuffers::Verifiable for JoinGroupRequest<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("group", Self::VT_GROUP, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("client_id", Self::VT_CLIENT_ID, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("member_id", Self::VT_MEMBER_ID, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("instance", Self::VT_INSTANCE, false)?
+     .visit_field::<i32>("session_timeout_ms", Self::VT_SESSION_TIMEOUT_MS, false)?
+     .visit_field::<i32>("rebalance_timeout_ms", Self::VT_REBALANCE_TIMEOUT_MS, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("protocol_type", Self::VT_PROTOCOL_TYPE, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<GroupProtocol>>>>("protocols", Self::VT_PROTOCOLS, true)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct JoinGroupRequestArgs<'a> {
+    pub group: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub client_id: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub member_id: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub instance: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub session_timeout_ms: i32,
+    pub rebalance_timeout_ms: i32,
+    pub protocol_type: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub protocols: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<GroupProtocol<'a>>>>>,
+}
+impl<'a> Default for JoinGroupRequestArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    JoinGroupRequestArgs {
+      group: None, // required field
+      client_id: None,
+      member_id: None,
+      instance: None,
+      session_timeout_ms: 45000,
+      rebalance_timeout_ms: 300000,
+      protocol_type: None, // required field
+      protocols: None, // required field
+    }
+  }
+}
+
+pub struct JoinGroupRequestBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> JoinGroupRequestBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_group(&mut self, group: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(JoinGroupRequest::VT_GROUP, group);
+  }
+  #[inline]
+  pub fn add_client_id(&mut self, client_id: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(JoinGroupRequest::VT_CLIENT_ID, client_id);
+  }
+  #[inline]
+  pub fn add_member_id(&mut self, member_id: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(JoinGroupRequest::VT_MEMBER_ID, member_id);
+  }
+  #[inline]
+  pub fn add_instance(&mut self, instance: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(JoinGroupRequest::VT_INSTANCE, instance);
+  }
+  #[inline]
+  pub fn add_session_timeout_ms(&mut self, session_timeout_ms: i32) {
+    self.fbb_.push_slot::<i32>(JoinGroupRequest::VT_SESSION_TIMEOUT_MS, session_timeout_ms, 45000);
+  }
+  #[inline]
+  pub fn add_rebalance_timeout_ms(&mut self, rebalance_timeout_ms: i32) {
+    self.fbb_.push_slot::<i32>(JoinGroupRequest::VT_REBALANCE_TIMEOUT_MS, rebalance_timeout_ms, 300000);
+  }
+  #[inline]
+  pub fn add_protocol_type(&mut self, protocol_type: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(JoinGroupRequest::VT_PROTOCOL_TYPE, protocol_type);
+  }
+  #[inline]
+  pub fn add_protocols(&mut self, protocols: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<GroupProtocol<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(JoinGroupRequest::VT_PROTOCOLS, protocols);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> JoinGroupRequestBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    JoinGroupRequestBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<JoinGroupRequest<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, JoinGroupRequest::VT_GROUP,"group");
+    self.fbb_.required(o, JoinGroupRequest::VT_PROTOCOL_TYPE,"protocol_type");
+    self.fbb_.required(o, JoinGroupRequest::VT_PROTOCOLS,"protocols");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for JoinGroupRequest<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("JoinGroupRequest");
+      ds.field("group", &self.group());
+      ds.field("client_id", &self.client_id());
+      ds.field("member_id", &self.member_id());
+      ds.field("instance", &self.instance());
+      ds.field("session_timeout_ms", &self.session_timeout_ms());
+      ds.field("rebalance_timeout_ms", &self.rebalance_timeout_ms());
+      ds.field("protocol_type", &self.protocol_type());
+      ds.field("protocols", &self.protocols());
+      ds.finish()
+  }
+}
+pub enum JoinedMemberOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct JoinedMember<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for JoinedMember<'a> {
+  type Inner = JoinedMember<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> JoinedMember<'a> {
+  pub const VT_MEMBER_ID: ::flatbuffers::VOffsetT = 4;
+  pub const VT_INSTANCE: ::flatbuffers::VOffsetT = 6;
+  pub const VT_METADATA: ::flatbuffers::VOffsetT = 8;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    JoinedMember { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args JoinedMemberArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<JoinedMember<'bldr>> {
+    let mut builder = JoinedMemberBuilder::new(_fbb);
+    if let Some(x) = args.metadata { builder.add_metadata(x); }
+    if let Some(x) = args.instance { builder.add_instance(x); }
+    if let Some(x) = args.member_id { builder.add_member_id(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn member_id(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(JoinedMember::VT_MEMBER_ID, None).unwrap()}
+  }
+  #[inline]
+  pub fn instance(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(JoinedMember::VT_INSTANCE, None)}
+  }
+  #[inline]
+  pub fn metadata(&self) -> Option<::flatbuffers::Vector<'a, u8>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u8>>>(JoinedMember::VT_METADATA, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for JoinedMember<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("member_id", Self::VT_MEMBER_ID, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("instance", Self::VT_INSTANCE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("metadata", Self::VT_METADATA, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct JoinedMemberArgs<'a> {
+    pub member_id: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub instance: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub metadata: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
+}
+impl<'a> Default for JoinedMemberArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    JoinedMemberArgs {
+      member_id: None, // required field
+      instance: None,
+      metadata: None,
+    }
+  }
+}
+
+pub struct JoinedMemberBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> JoinedMemberBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_member_id(&mut self, member_id: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(JoinedMember::VT_MEMBER_ID, member_id);
+  }
+  #[inline]
+  pub fn add_instance(&mut self, instance: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(JoinedMember::VT_INSTANCE, instance);
+  }
+  #[inline]
+  pub fn add_metadata(&mut self, metadata: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u8>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(JoinedMember::VT_METADATA, metadata);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> JoinedMemberBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    JoinedMemberBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<JoinedMember<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, JoinedMember::VT_MEMBER_ID,"member_id");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for JoinedMember<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("JoinedMember");
+      ds.field("member_id", &self.member_id());
+      ds.field("instance", &self.instance());
+      ds.field("metadata", &self.metadata());
+      ds.finish()
+  }
+}
+pub enum JoinGroupResponseOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct JoinGroupResponse<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for JoinGroupResponse<'a> {
+  type Inner = JoinGroupResponse<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> JoinGroupResponse<'a> {
+  pub const VT_ERROR_CODE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_MESSAGE: ::flatbuffers::VOffsetT = 6;
+  pub const VT_GENERATION: ::flatbuffers::VOffsetT = 8;
+  pub const VT_PROTOCOL_TYPE: ::flatbuffers::VOffsetT = 10;
+  pub const VT_PROTOCOL: ::flatbuffers::VOffsetT = 12;
+  pub const VT_LEADER: ::flatbuffers::VOffsetT = 14;
+  pub const VT_MEMBER_ID: ::flatbuffers::VOffsetT = 16;
+  pub const VT_MEMBERS: ::flatbuffers::VOffsetT = 18;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    JoinGroupResponse { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args JoinGroupResponseArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<JoinGroupResponse<'bldr>> {
+    let mut builder = JoinGroupResponseBuilder::new(_fbb);
+    if let Some(x) = args.members { builder.add_members(x); }
+    if let Some(x) = args.member_id { builder.add_member_id(x); }
+    if let Some(x) = args.leader { builder.add_leader(x); }
+    if let Some(x) = args.protocol { builder.add_protocol(x); }
+    if let Some(x) = args.protocol_type { builder.add_protocol_type(x); }
+    builder.add_generation(args.generation);
+    if let Some(x) = args.message { builder.add_message(x); }
+    builder.add_error_code(args.error_code);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn error_code(&self) -> i16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i16>(JoinGroupResponse::VT_ERROR_CODE, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn message(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(JoinGroupResponse::VT_MESSAGE, None)}
+  }
+  #[inline]
+  pub fn generation(&self) -> i32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i32>(JoinGroupResponse::VT_GENERATION, Some(-1)).unwrap()}
+  }
+  #[inline]
+  pub fn protocol_type(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(JoinGroupResponse::VT_PROTOCOL_TYPE, None)}
+  }
+  #[inline]
+  pub fn protocol(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(JoinGroupResponse::VT_PROTOCOL, None)}
+  }
+  #[inline]
+  pub fn leader(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(JoinGroupResponse::VT_LEADER, None)}
+  }
+  #[inline]
+  pub fn member_id(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(JoinGroupResponse::VT_MEMBER_ID, None)}
+  }
+  #[inline]
+  pub fn members(&self) -> Option<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<JoinedMember<'a>>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<JoinedMember>>>>(JoinGroupResponse::VT_MEMBERS, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for JoinGroupResponse<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<i16>("error_code", Self::VT_ERROR_CODE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("message", Self::VT_MESSAGE, false)?
+     .visit_field::<i32>("generation", Self::VT_GENERATION, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("protocol_type", Self::VT_PROTOCOL_TYPE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("protocol", Self::VT_PROTOCOL, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("leader", Self::VT_LEADER, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("member_id", Self::VT_MEMBER_ID, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<JoinedMember>>>>("members", Self::VT_MEMBERS, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct JoinGroupResponseArgs<'a> {
+    pub error_code: i16,
+    pub message: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub generation: i32,
+    pub protocol_type: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub protocol: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub leader: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub member_id: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub members: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<JoinedMember<'a>>>>>,
+}
+impl<'a> Default for JoinGroupResponseArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    JoinGroupResponseArgs {
+      error_code: 0,
+      message: None,
+      generation: -1,
+      protocol_type: None,
+      protocol: None,
+      leader: None,
+      member_id: None,
+      members: None,
+    }
+  }
+}
+
+pub struct JoinGroupResponseBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> JoinGroupResponseBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_error_code(&mut self, error_code: i16) {
+    self.fbb_.push_slot::<i16>(JoinGroupResponse::VT_ERROR_CODE, error_code, 0);
+  }
+  #[inline]
+  pub fn add_message(&mut self, message: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(JoinGroupResponse::VT_MESSAGE, message);
+  }
+  #[inline]
+  pub fn add_generation(&mut self, generation: i32) {
+    self.fbb_.push_slot::<i32>(JoinGroupResponse::VT_GENERATION, generation, -1);
+  }
+  #[inline]
+  pub fn add_protocol_type(&mut self, protocol_type: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(JoinGroupResponse::VT_PROTOCOL_TYPE, protocol_type);
+  }
+  #[inline]
+  pub fn add_protocol(&mut self, protocol: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(JoinGroupResponse::VT_PROTOCOL, protocol);
+  }
+  #[inline]
+  pub fn add_leader(&mut self, leader: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(JoinGroupResponse::VT_LEADER, leader);
+  }
+  #[inline]
+  pub fn add_member_id(&mut self, member_id: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(JoinGroupResponse::VT_MEMBER_ID, member_id);
+  }
+  #[inline]
+  pub fn add_members(&mut self, members: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<JoinedMember<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(JoinGroupResponse::VT_MEMBERS, members);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> JoinGroupResponseBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    JoinGroupResponseBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<JoinGroupResponse<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for JoinGroupResponse<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("JoinGroupResponse");
+      ds.field("error_code", &self.error_code());
+      ds.field("message", &self.message());
+      ds.field("generation", &self.generation());
+      ds.field("protocol_type", &self.protocol_type());
+      ds.field("protocol", &self.protocol());
+      ds.field("leader", &self.leader());
+      ds.field("member_id", &self.member_id());
+      ds.field("members", &self.members());
+      ds.finish()
+  }
+}
+pub enum MemberAssignmentOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct MemberAssignment<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for MemberAssignment<'a> {
+  type Inner = MemberAssignment<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> MemberAssignment<'a> {
+  pub const VT_MEMBER_ID: ::flatbuffers::VOffsetT = 4;
+  pub const VT_ASSIGNMENT: ::flatbuffers::VOffsetT = 6;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    MemberAssignment { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args MemberAssignmentArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<MemberAssignment<'bldr>> {
+    let mut builder = MemberAssignmentBuilder::new(_fbb);
+    if let Some(x) = args.assignment { builder.add_assignment(x); }
+    if let Some(x) = args.member_id { builder.add_member_id(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn member_id(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(MemberAssignment::VT_MEMBER_ID, None).unwrap()}
+  }
+  #[inline]
+  pub fn assignment(&self) -> Option<::flatbuffers::Vector<'a, u8>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u8>>>(MemberAssignment::VT_ASSIGNMENT, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for MemberAssignment<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("member_id", Self::VT_MEMBER_ID, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("assignment", Self::VT_ASSIGNMENT, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct MemberAssignmentArgs<'a> {
+    pub member_id: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub assignment: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
+}
+impl<'a> Default for MemberAssignmentArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    MemberAssignmentArgs {
+      member_id: None, // required field
+      assignment: None,
+    }
+  }
+}
+
+pub struct MemberAssignmentBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> MemberAssignmentBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_member_id(&mut self, member_id: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(MemberAssignment::VT_MEMBER_ID, member_id);
+  }
+  #[inline]
+  pub fn add_assignment(&mut self, assignment: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u8>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(MemberAssignment::VT_ASSIGNMENT, assignment);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> MemberAssignmentBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    MemberAssignmentBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<MemberAssignment<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, MemberAssignment::VT_MEMBER_ID,"member_id");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for MemberAssignment<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("MemberAssignment");
+      ds.field("member_id", &self.member_id());
+      ds.field("assignment", &self.assignment());
+      ds.finish()
+  }
+}
+pub enum SyncGroupRequestOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct SyncGroupRequest<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for SyncGroupRequest<'a> {
+  type Inner = SyncGroupRequest<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> SyncGroupRequest<'a> {
+  pub const VT_GROUP: ::flatbuffers::VOffsetT = 4;
+  pub const VT_GENERATION: ::flatbuffers::VOffsetT = 6;
+  pub const VT_MEMBER_ID: ::flatbuffers::VOffsetT = 8;
+  pub const VT_INSTANCE: ::flatbuffers::VOffsetT = 10;
+  pub const VT_PROTOCOL_TYPE: ::flatbuffers::VOffsetT = 12;
+  pub const VT_PROTOCOL: ::flatbuffers::VOffsetT = 14;
+  pub const VT_ASSIGNMENTS: ::flatbuffers::VOffsetT = 16;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    SyncGroupRequest { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args SyncGroupRequestArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<SyncGroupRequest<'bldr>> {
+    let mut builder = SyncGroupRequestBuilder::new(_fbb);
+    if let Some(x) = args.assignments { builder.add_assignments(x); }
+    if let Some(x) = args.protocol { builder.add_protocol(x); }
+    if let Some(x) = args.protocol_type { builder.add_protocol_type(x); }
+    if let Some(x) = args.instance { builder.add_instance(x); }
+    if let Some(x) = args.member_id { builder.add_member_id(x); }
+    builder.add_generation(args.generation);
+    if let Some(x) = args.group { builder.add_group(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn group(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(SyncGroupRequest::VT_GROUP, None).unwrap()}
+  }
+  #[inline]
+  pub fn generation(&self) -> i32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i32>(SyncGroupRequest::VT_GENERATION, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn member_id(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(SyncGroupRequest::VT_MEMBER_ID, None).unwrap()}
+  }
+  #[inline]
+  pub fn instance(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(SyncGroupRequest::VT_INSTANCE, None)}
+  }
+  #[inline]
+  pub fn protocol_type(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(SyncGroupRequest::VT_PROTOCOL_TYPE, None)}
+  }
+  #[inline]
+  pub fn protocol(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(SyncGroupRequest::VT_PROTOCOL, None)}
+  }
+  #[inline]
+  pub fn assignments(&self) -> Option<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<MemberAssignment<'a>>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<MemberAssignment>>>>(SyncGroupRequest::VT_ASSIGNMENTS, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for SyncGroupRequest<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("group", Self::VT_GROUP, true)?
+     .visit_field::<i32>("generation", Self::VT_GENERATION, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("member_id", Self::VT_MEMBER_ID, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("instance", Self::VT_INSTANCE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("protocol_type", Self::VT_PROTOCOL_TYPE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("protocol", Self::VT_PROTOCOL, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<MemberAssignment>>>>("assignments", Self::VT_ASSIGNMENTS, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct SyncGroupRequestArgs<'a> {
+    pub group: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub generation: i32,
+    pub member_id: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub instance: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub protocol_type: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub protocol: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub assignments: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<MemberAssignment<'a>>>>>,
+}
+impl<'a> Default for SyncGroupRequestArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    SyncGroupRequestArgs {
+      group: None, // required field
+      generation: 0,
+      member_id: None, // required field
+      instance: None,
+      protocol_type: None,
+      protocol: None,
+      assignments: None,
+    }
+  }
+}
+
+pub struct SyncGroupRequestBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> SyncGroupRequestBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_group(&mut self, group: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(SyncGroupRequest::VT_GROUP, group);
+  }
+  #[inline]
+  pub fn add_generation(&mut self, generation: i32) {
+    self.fbb_.push_slot::<i32>(SyncGroupRequest::VT_GENERATION, generation, 0);
+  }
+  #[inline]
+  pub fn add_member_id(&mut self, member_id: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(SyncGroupRequest::VT_MEMBER_ID, member_id);
+  }
+  #[inline]
+  pub fn add_instance(&mut self, instance: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(SyncGroupRequest::VT_INSTANCE, instance);
+  }
+  #[inline]
+  pub fn add_protocol_type(&mut self, protocol_type: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(SyncGroupRequest::VT_PROTOCOL_TYPE, protocol_type);
+  }
+  #[inline]
+  pub fn add_protocol(&mut self, protocol: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(SyncGroupRequest::VT_PROTOCOL, protocol);
+  }
+  #[inline]
+  pub fn add_assignments(&mut self, assignments: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<MemberAssignment<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(SyncGroupRequest::VT_ASSIGNMENTS, assignments);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> SyncGroupRequestBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    SyncGroupRequestBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<SyncGroupRequest<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, SyncGroupRequest::VT_GROUP,"group");
+    self.fbb_.required(o, SyncGroupRequest::VT_MEMBER_ID,"member_id");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for SyncGroupRequest<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("SyncGroupRequest");
+      ds.field("group", &self.group());
+      ds.field("generation", &self.generation());
+      ds.field("member_id", &self.member_id());
+      ds.field("instance", &self.instance());
+      ds.field("protocol_type", &self.protocol_type());
+      ds.field("protocol", &self.protocol());
+      ds.field("assignments", &self.assignments());
+      ds.finish()
+  }
+}
+pub enum SyncGroupResponseOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct SyncGroupResponse<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for SyncGroupResponse<'a> {
+  type Inner = SyncGroupResponse<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> SyncGroupResponse<'a> {
+  pub const VT_ERROR_CODE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_MESSAGE: ::flatbuffers::VOffsetT = 6;
+  pub const VT_PROTOCOL_TYPE: ::flatbuffers::VOffsetT = 8;
+  pub const VT_PROTOCOL: ::flatbuffers::VOffsetT = 10;
+  pub const VT_ASSIGNMENT: ::flatbuffers::VOffsetT = 12;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    SyncGroupResponse { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args SyncGroupResponseArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<SyncGroupResponse<'bldr>> {
+    let mut builder = SyncGroupResponseBuilder::new(_fbb);
+    if let Some(x) = args.assignment { builder.add_assignment(x); }
+    if let Some(x) = args.protocol { builder.add_protocol(x); }
+    if let Some(x) = args.protocol_type { builder.add_protocol_type(x); }
+    if let Some(x) = args.message { builder.add_message(x); }
+    builder.add_error_code(args.error_code);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn error_code(&self) -> i16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i16>(SyncGroupResponse::VT_ERROR_CODE, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn message(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(SyncGroupResponse::VT_MESSAGE, None)}
+  }
+  #[inline]
+  pub fn protocol_type(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(SyncGroupResponse::VT_PROTOCOL_TYPE, None)}
+  }
+  #[inline]
+  pub fn protocol(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(SyncGroupResponse::VT_PROTOCOL, None)}
+  }
+  #[inline]
+  pub fn assignment(&self) -> Option<::flatbuffers::Vector<'a, u8>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u8>>>(SyncGroupResponse::VT_ASSIGNMENT, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for SyncGroupResponse<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<i16>("error_code", Self::VT_ERROR_CODE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("message", Self::VT_MESSAGE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("protocol_type", Self::VT_PROTOCOL_TYPE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("protocol", Self::VT_PROTOCOL, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("assignment", Self::VT_ASSIGNMENT, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct SyncGroupResponseArgs<'a> {
+    pub error_code: i16,
+    pub message: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub protocol_type: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub protocol: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub assignment: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
+}
+impl<'a> Default for SyncGroupResponseArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    SyncGroupResponseArgs {
+      error_code: 0,
+      message: None,
+      protocol_type: None,
+      protocol: None,
+      assignment: None,
+    }
+  }
+}
+
+pub struct SyncGroupResponseBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> SyncGroupResponseBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_error_code(&mut self, error_code: i16) {
+    self.fbb_.push_slot::<i16>(SyncGroupResponse::VT_ERROR_CODE, error_code, 0);
+  }
+  #[inline]
+  pub fn add_message(&mut self, message: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(SyncGroupResponse::VT_MESSAGE, message);
+  }
+  #[inline]
+  pub fn add_protocol_type(&mut self, protocol_type: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(SyncGroupResponse::VT_PROTOCOL_TYPE, protocol_type);
+  }
+  #[inline]
+  pub fn add_protocol(&mut self, protocol: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(SyncGroupResponse::VT_PROTOCOL, protocol);
+  }
+  #[inline]
+  pub fn add_assignment(&mut self, assignment: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u8>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(SyncGroupResponse::VT_ASSIGNMENT, assignment);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> SyncGroupResponseBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    SyncGroupResponseBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<SyncGroupResponse<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for SyncGroupResponse<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("SyncGroupResponse");
+      ds.field("error_code", &self.error_code());
+      ds.field("message", &self.message());
+      ds.field("protocol_type", &self.protocol_type());
+      ds.field("protocol", &self.protocol());
+      ds.field("assignment", &self.assignment());
+      ds.finish()
+  }
+}
+pub enum HeartbeatRequestOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct HeartbeatRequest<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for HeartbeatRequest<'a> {
+  type Inner = HeartbeatRequest<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> HeartbeatRequest<'a> {
+  pub const VT_GROUP: ::flatbuffers::VOffsetT = 4;
+  pub const VT_GENERATION: ::flatbuffers::VOffsetT = 6;
+  pub const VT_MEMBER_ID: ::flatbuffers::VOffsetT = 8;
+  pub const VT_INSTANCE: ::flatbuffers::VOffsetT = 10;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    HeartbeatRequest { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args HeartbeatRequestArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<HeartbeatRequest<'bldr>> {
+    let mut builder = HeartbeatRequestBuilder::new(_fbb);
+    if let Some(x) = args.instance { builder.add_instance(x); }
+    if let Some(x) = args.member_id { builder.add_member_id(x); }
+    builder.add_generation(args.generation);
+    if let Some(x) = args.group { builder.add_group(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn group(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(HeartbeatRequest::VT_GROUP, None).unwrap()}
+  }
+  #[inline]
+  pub fn generation(&self) -> i32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i32>(HeartbeatRequest::VT_GENERATION, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn member_id(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(HeartbeatRequest::VT_MEMBER_ID, None).unwrap()}
+  }
+  #[inline]
+  pub fn instance(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(HeartbeatRequest::VT_INSTANCE, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for HeartbeatRequest<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("group", Self::VT_GROUP, true)?
+     .visit_field::<i32>("generation", Self::VT_GENERATION, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("member_id", Self::VT_MEMBER_ID, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("instance", Self::VT_INSTANCE, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct HeartbeatRequestArgs<'a> {
+    pub group: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub generation: i32,
+    pub member_id: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub instance: Option<::flatbuffers::WIPOffset<&'a str>>,
+}
+impl<'a> Default for HeartbeatRequestArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    HeartbeatRequestArgs {
+      group: None, // required field
+      generation: 0,
+      member_id: None, // required field
+      instance: None,
+    }
+  }
+}
+
+pub struct HeartbeatRequestBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> HeartbeatRequestBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_group(&mut self, group: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(HeartbeatRequest::VT_GROUP, group);
+  }
+  #[inline]
+  pub fn add_generation(&mut self, generation: i32) {
+    self.fbb_.push_slot::<i32>(HeartbeatRequest::VT_GENERATION, generation, 0);
+  }
+  #[inline]
+  pub fn add_member_id(&mut self, member_id: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(HeartbeatRequest::VT_MEMBER_ID, member_id);
+  }
+  #[inline]
+  pub fn add_instance(&mut self, instance: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(HeartbeatRequest::VT_INSTANCE, instance);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> HeartbeatRequestBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    HeartbeatRequestBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<HeartbeatRequest<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, HeartbeatRequest::VT_GROUP,"group");
+    self.fbb_.required(o, HeartbeatRequest::VT_MEMBER_ID,"member_id");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for HeartbeatRequest<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("HeartbeatRequest");
+      ds.field("group", &self.group());
+      ds.field("generation", &self.generation());
+      ds.field("member_id", &self.member_id());
+      ds.field("instance", &self.instance());
+      ds.finish()
+  }
+}
+pub enum HeartbeatResponseOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct HeartbeatResponse<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for HeartbeatResponse<'a> {
+  type Inner = HeartbeatResponse<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> HeartbeatResponse<'a> {
+  pub const VT_ERROR_CODE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_MESSAGE: ::flatbuffers::VOffsetT = 6;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    HeartbeatResponse { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args HeartbeatResponseArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<HeartbeatResponse<'bldr>> {
+    let mut builder = HeartbeatResponseBuilder::new(_fbb);
+    if let Some(x) = args.message { builder.add_message(x); }
+    builder.add_error_code(args.error_code);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn error_code(&self) -> i16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i16>(HeartbeatResponse::VT_ERROR_CODE, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn message(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(HeartbeatResponse::VT_MESSAGE, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for HeartbeatResponse<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<i16>("error_code", Self::VT_ERROR_CODE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("message", Self::VT_MESSAGE, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct HeartbeatResponseArgs<'a> {
+    pub error_code: i16,
+    pub message: Option<::flatbuffers::WIPOffset<&'a str>>,
+}
+impl<'a> Default for HeartbeatResponseArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    HeartbeatResponseArgs {
+      error_code: 0,
+      message: None,
+    }
+  }
+}
+
+pub struct HeartbeatResponseBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> HeartbeatResponseBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_error_code(&mut self, error_code: i16) {
+    self.fbb_.push_slot::<i16>(HeartbeatResponse::VT_ERROR_CODE, error_code, 0);
+  }
+  #[inline]
+  pub fn add_message(&mut self, message: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(HeartbeatResponse::VT_MESSAGE, message);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> HeartbeatResponseBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    HeartbeatResponseBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<HeartbeatResponse<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for HeartbeatResponse<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("HeartbeatResponse");
+      ds.field("error_code", &self.error_code());
+      ds.field("message", &self.message());
+      ds.finish()
+  }
+}
+pub enum LeavingMemberOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct LeavingMember<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for LeavingMember<'a> {
+  type Inner = LeavingMember<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> LeavingMember<'a> {
+  pub const VT_MEMBER_ID: ::flatbuffers::VOffsetT = 4;
+  pub const VT_INSTANCE: ::flatbuffers::VOffsetT = 6;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    LeavingMember { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args LeavingMemberArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<LeavingMember<'bldr>> {
+    let mut builder = LeavingMemberBuilder::new(_fbb);
+    if let Some(x) = args.instance { builder.add_instance(x); }
+    if let Some(x) = args.member_id { builder.add_member_id(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn member_id(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(LeavingMember::VT_MEMBER_ID, None)}
+  }
+  #[inline]
+  pub fn instance(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(LeavingMember::VT_INSTANCE, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for LeavingMember<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("member_id", Self::VT_MEMBER_ID, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("instance", Self::VT_INSTANCE, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct LeavingMemberArgs<'a> {
+    pub member_id: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub instance: Option<::flatbuffers::WIPOffset<&'a str>>,
+}
+impl<'a> Default for LeavingMemberArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    LeavingMemberArgs {
+      member_id: None,
+      instance: None,
+    }
+  }
+}
+
+pub struct LeavingMemberBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> LeavingMemberBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_member_id(&mut self, member_id: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(LeavingMember::VT_MEMBER_ID, member_id);
+  }
+  #[inline]
+  pub fn add_instance(&mut self, instance: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(LeavingMember::VT_INSTANCE, instance);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> LeavingMemberBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    LeavingMemberBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<LeavingMember<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for LeavingMember<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("LeavingMember");
+      ds.field("member_id", &self.member_id());
+      ds.field("instance", &self.instance());
+      ds.finish()
+  }
+}
+pub enum LeaveGroupRequestOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct LeaveGroupRequest<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for LeaveGroupRequest<'a> {
+  type Inner = LeaveGroupRequest<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> LeaveGroupRequest<'a> {
+  pub const VT_GROUP: ::flatbuffers::VOffsetT = 4;
+  pub const VT_MEMBERS: ::flatbuffers::VOffsetT = 6;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    LeaveGroupRequest { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args LeaveGroupRequestArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<LeaveGroupRequest<'bldr>> {
+    let mut builder = LeaveGroupRequestBuilder::new(_fbb);
+    if let Some(x) = args.members { builder.add_members(x); }
+    if let Some(x) = args.group { builder.add_group(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn group(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(LeaveGroupRequest::VT_GROUP, None).unwrap()}
+  }
+  #[inline]
+  pub fn members(&self) -> ::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<LeavingMember<'a>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<LeavingMember>>>>(LeaveGroupRequest::VT_MEMBERS, None).unwrap()}
+  }
+}
+
+impl ::flatbuffers::Verifiable for LeaveGroupRequest<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("group", Self::VT_GROUP, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<LeavingMember>>>>("members", Self::VT_MEMBERS, true)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct LeaveGroupRequestArgs<'a> {
+    pub group: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub members: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<LeavingMember<'a>>>>>,
+}
+impl<'a> Default for LeaveGroupRequestArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    LeaveGroupRequestArgs {
+      group: None, // required field
+      members: None, // required field
+    }
+  }
+}
+
+pub struct LeaveGroupRequestBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> LeaveGroupRequestBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_group(&mut self, group: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(LeaveGroupRequest::VT_GROUP, group);
+  }
+  #[inline]
+  pub fn add_members(&mut self, members: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<LeavingMember<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(LeaveGroupRequest::VT_MEMBERS, members);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> LeaveGroupRequestBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    LeaveGroupRequestBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<LeaveGroupRequest<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, LeaveGroupRequest::VT_GROUP,"group");
+    self.fbb_.required(o, LeaveGroupRequest::VT_MEMBERS,"members");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for LeaveGroupRequest<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("LeaveGroupRequest");
+      ds.field("group", &self.group());
+      ds.field("members", &self.members());
+      ds.finish()
+  }
+}
+pub enum LeftMemberOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct LeftMember<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for LeftMember<'a> {
+  type Inner = LeftMember<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> LeftMember<'a> {
+  pub const VT_ERROR_CODE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_MESSAGE: ::flatbuffers::VOffsetT = 6;
+  pub const VT_MEMBER_ID: ::flatbuffers::VOffsetT = 8;
+  pub const VT_INSTANCE: ::flatbuffers::VOffsetT = 10;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    LeftMember { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args LeftMemberArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<LeftMember<'bldr>> {
+    let mut builder = LeftMemberBuilder::new(_fbb);
+    if let Some(x) = args.instance { builder.add_instance(x); }
+    if let Some(x) = args.member_id { builder.add_member_id(x); }
+    if let Some(x) = args.message { builder.add_message(x); }
+    builder.add_error_code(args.error_code);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn error_code(&self) -> i16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i16>(LeftMember::VT_ERROR_CODE, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn message(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(LeftMember::VT_MESSAGE, None)}
+  }
+  #[inline]
+  pub fn member_id(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(LeftMember::VT_MEMBER_ID, None)}
+  }
+  #[inline]
+  pub fn instance(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(LeftMember::VT_INSTANCE, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for LeftMember<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<i16>("error_code", Self::VT_ERROR_CODE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("message", Self::VT_MESSAGE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("member_id", Self::VT_MEMBER_ID, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("instance", Self::VT_INSTANCE, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct LeftMemberArgs<'a> {
+    pub error_code: i16,
+    pub message: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub member_id: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub instance: Option<::flatbuffers::WIPOffset<&'a str>>,
+}
+impl<'a> Default for LeftMemberArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    LeftMemberArgs {
+      error_code: 0,
+      message: None,
+      member_id: None,
+      instance: None,
+    }
+  }
+}
+
+pub struct LeftMemberBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> LeftMemberBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_error_code(&mut self, error_code: i16) {
+    self.fbb_.push_slot::<i16>(LeftMember::VT_ERROR_CODE, error_code, 0);
+  }
+  #[inline]
+  pub fn add_message(&mut self, message: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(LeftMember::VT_MESSAGE, message);
+  }
+  #[inline]
+  pub fn add_member_id(&mut self, member_id: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(LeftMember::VT_MEMBER_ID, member_id);
+  }
+  #[inline]
+  pub fn add_instance(&mut self, instance: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(LeftMember::VT_INSTANCE, instance);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> LeftMemberBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    LeftMemberBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<LeftMember<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for LeftMember<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("LeftMember");
+      ds.field("error_code", &self.error_code());
+      ds.field("message", &self.message());
+      ds.field("member_id", &self.member_id());
+      ds.field("instance", &self.instance());
+      ds.finish()
+  }
+}
+pub enum LeaveGroupResponseOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct LeaveGroupResponse<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for LeaveGroupResponse<'a> {
+  type Inner = LeaveGroupResponse<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> LeaveGroupResponse<'a> {
+  pub const VT_ERROR_CODE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_MESSAGE: ::flatbuffers::VOffsetT = 6;
+  pub const VT_MEMBERS: ::flatbuffers::VOffsetT = 8;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    LeaveGroupResponse { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args LeaveGroupResponseArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<LeaveGroupResponse<'bldr>> {
+    let mut builder = LeaveGroupResponseBuilder::new(_fbb);
+    if let Some(x) = args.members { builder.add_members(x); }
+    if let Some(x) = args.message { builder.add_message(x); }
+    builder.add_error_code(args.error_code);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn error_code(&self) -> i16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i16>(LeaveGroupResponse::VT_ERROR_CODE, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn message(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(LeaveGroupResponse::VT_MESSAGE, None)}
+  }
+  #[inline]
+  pub fn members(&self) -> Option<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<LeftMember<'a>>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<LeftMember>>>>(LeaveGroupResponse::VT_MEMBERS, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for LeaveGroupResponse<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<i16>("error_code", Self::VT_ERROR_CODE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("message", Self::VT_MESSAGE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<LeftMember>>>>("members", Self::VT_MEMBERS, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct LeaveGroupResponseArgs<'a> {
+    pub error_code: i16,
+    pub message: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub members: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<LeftMember<'a>>>>>,
+}
+impl<'a> Default for LeaveGroupResponseArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    LeaveGroupResponseArgs {
+      error_code: 0,
+      message: None,
+      members: None,
+    }
+  }
+}
+
+pub struct LeaveGroupResponseBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> LeaveGroupResponseBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_error_code(&mut self, error_code: i16) {
+    self.fbb_.push_slot::<i16>(LeaveGroupResponse::VT_ERROR_CODE, error_code, 0);
+  }
+  #[inline]
+  pub fn add_message(&mut self, message: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(LeaveGroupResponse::VT_MESSAGE, message);
+  }
+  #[inline]
+  pub fn add_members(&mut self, members: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<LeftMember<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(LeaveGroupResponse::VT_MEMBERS, members);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> LeaveGroupResponseBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    LeaveGroupResponseBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<LeaveGroupResponse<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for LeaveGroupResponse<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("LeaveGroupResponse");
+      ds.field("error_code", &self.error_code());
+      ds.field("message", &self.message());
+      ds.field("members", &self.members());
+      ds.finish()
+  }
+}
+pub enum OffsetCommitEntryOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct OffsetCommitEntry<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for OffsetCommitEntry<'a> {
+  type Inner = OffsetCommitEntry<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> OffsetCommitEntry<'a> {
+  pub const VT_TOPIC: ::flatbuffers::VOffsetT = 4;
+  pub const VT_PARTITION: ::flatbuffers::VOffsetT = 6;
+  pub const VT_OFFSET: ::flatbuffers::VOffsetT = 8;
+  pub const VT_LEADER_EPOCH: ::flatbuffers::VOffsetT = 10;
+  pub const VT_METADATA: ::flatbuffers::VOffsetT = 12;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    OffsetCommitEntry { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args OffsetCommitEntryArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<OffsetCommitEntry<'bldr>> {
+    let mut builder = OffsetCommitEntryBuilder::new(_fbb);
+    builder.add_offset(args.offset);
+    if let Some(x) = args.metadata { builder.add_metadata(x); }
+    builder.add_leader_epoch(args.leader_epoch);
+    builder.add_partition(args.partition);
+    if let Some(x) = args.topic { builder.add_topic(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn topic(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(OffsetCommitEntry::VT_TOPIC, None).unwrap()}
+  }
+  #[inline]
+  pub fn partition(&self) -> i32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i32>(OffsetCommitEntry::VT_PARTITION, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn offset(&self) -> i64 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i64>(OffsetCommitEntry::VT_OFFSET, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn leader_epoch(&self) -> i32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i32>(OffsetCommitEntry::VT_LEADER_EPOCH, Some(-1)).unwrap()}
+  }
+  #[inline]
+  pub fn metadata(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(OffsetCommitEntry::VT_METADATA, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for OffsetCommitEntry<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("topic", Self::VT_TOPIC, true)?
+     .visit_field::<i32>("partition", Self::VT_PARTITION, false)?
+     .visit_field::<i64>("offset", Self::VT_OFFSET, false)?
+     .visit_field::<i32>("leader_epoch", Self::VT_LEADER_EPOCH, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("metadata", Self::VT_METADATA, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct OffsetCommitEntryArgs<'a> {
+    pub topic: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub partition: i32,
+    pub offset: i64,
+    pub leader_epoch: i32,
+    pub metadata: Option<::flatbuffers::WIPOffset<&'a str>>,
+}
+impl<'a> Default for OffsetCommitEntryArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    OffsetCommitEntryArgs {
+      topic: None, // required field
+      partition: 0,
+      offset: 0,
+      leader_epoch: -1,
+      metadata: None,
+    }
+  }
+}
+
+pub struct OffsetCommitEntryBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> OffsetCommitEntryBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_topic(&mut self, topic: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(OffsetCommitEntry::VT_TOPIC, topic);
+  }
+  #[inline]
+  pub fn add_partition(&mut self, partition: i32) {
+    self.fbb_.push_slot::<i32>(OffsetCommitEntry::VT_PARTITION, partition, 0);
+  }
+  #[inline]
+  pub fn add_offset(&mut self, offset: i64) {
+    self.fbb_.push_slot::<i64>(OffsetCommitEntry::VT_OFFSET, offset, 0);
+  }
+  #[inline]
+  pub fn add_leader_epoch(&mut self, leader_epoch: i32) {
+    self.fbb_.push_slot::<i32>(OffsetCommitEntry::VT_LEADER_EPOCH, leader_epoch, -1);
+  }
+  #[inline]
+  pub fn add_metadata(&mut self, metadata: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(OffsetCommitEntry::VT_METADATA, metadata);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> OffsetCommitEntryBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    OffsetCommitEntryBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<OffsetCommitEntry<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, OffsetCommitEntry::VT_TOPIC,"topic");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for OffsetCommitEntry<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("OffsetCommitEntry");
+      ds.field("topic", &self.topic());
+      ds.field("partition", &self.partition());
+      ds.field("offset", &self.offset());
+      ds.field("leader_epoch", &self.leader_epoch());
+      ds.field("metadata", &self.metadata());
+      ds.finish()
+  }
+}
+pub enum OffsetCommitRequestOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct OffsetCommitRequest<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for OffsetCommitRequest<'a> {
+  type Inner = OffsetCommitRequest<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> OffsetCommitRequest<'a> {
+  pub const VT_GROUP: ::flatbuffers::VOffsetT = 4;
+  pub const VT_GENERATION: ::flatbuffers::VOffsetT = 6;
+  pub const VT_MEMBER_ID: ::flatbuffers::VOffsetT = 8;
+  pub const VT_INSTANCE: ::flatbuffers::VOffsetT = 10;
+  pub const VT_ENTRIES: ::flatbuffers::VOffsetT = 12;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    OffsetCommitRequest { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args OffsetCommitRequestArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<OffsetCommitRequest<'bldr>> {
+    let mut builder = OffsetCommitRequestBuilder::new(_fbb);
+    if let Some(x) = args.entries { builder.add_entries(x); }
+    if let Some(x) = args.instance { builder.add_instance(x); }
+    if let Some(x) = args.member_id { builder.add_member_id(x); }
+    builder.add_generation(args.generation);
+    if let Some(x) = args.group { builder.add_group(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn group(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(OffsetCommitRequest::VT_GROUP, None).unwrap()}
+  }
+  #[inline]
+  pub fn generation(&self) -> i32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i32>(OffsetCommitRequest::VT_GENERATION, Some(-1)).unwrap()}
+  }
+  #[inline]
+  pub fn member_id(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(OffsetCommitRequest::VT_MEMBER_ID, None)}
+  }
+  #[inline]
+  pub fn instance(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(OffsetCommitRequest::VT_INSTANCE, None)}
+  }
+  #[inline]
+  pub fn entries(&self) -> ::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<OffsetCommitEntry<'a>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<OffsetCommitEntry>>>>(OffsetCommitRequest::VT_ENTRIES, None).unwrap()}
+  }
+}
+
+impl ::flatbuffers::Verifiable for OffsetCommitRequest<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("group", Self::VT_GROUP, true)?
+     .visit_field::<i32>("generation", Self::VT_GENERATION, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("member_id", Self::VT_MEMBER_ID, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("instance", Self::VT_INSTANCE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<OffsetCommitEntry>>>>("entries", Self::VT_ENTRIES, true)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct OffsetCommitRequestArgs<'a> {
+    pub group: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub generation: i32,
+    pub member_id: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub instance: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub entries: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<OffsetCommitEntry<'a>>>>>,
+}
+impl<'a> Default for OffsetCommitRequestArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    OffsetCommitRequestArgs {
+      group: None, // required field
+      generation: -1,
+      member_id: None,
+      instance: None,
+      entries: None, // required field
+    }
+  }
+}
+
+pub struct OffsetCommitRequestBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> OffsetCommitRequestBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_group(&mut self, group: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(OffsetCommitRequest::VT_GROUP, group);
+  }
+  #[inline]
+  pub fn add_generation(&mut self, generation: i32) {
+    self.fbb_.push_slot::<i32>(OffsetCommitRequest::VT_GENERATION, generation, -1);
+  }
+  #[inline]
+  pub fn add_member_id(&mut self, member_id: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(OffsetCommitRequest::VT_MEMBER_ID, member_id);
+  }
+  #[inline]
+  pub fn add_instance(&mut self, instance: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(OffsetCommitRequest::VT_INSTANCE, instance);
+  }
+  #[inline]
+  pub fn add_entries(&mut self, entries: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<OffsetCommitEntry<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(OffsetCommitRequest::VT_ENTRIES, entries);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> OffsetCommitRequestBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    OffsetCommitRequestBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<OffsetCommitRequest<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, OffsetCommitRequest::VT_GROUP,"group");
+    self.fbb_.required(o, OffsetCommitRequest::VT_ENTRIES,"entries");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for OffsetCommitRequest<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("OffsetCommitRequest");
+      ds.field("group", &self.group());
+      ds.field("generation", &self.generation());
+      ds.field("member_id", &self.member_id());
+      ds.field("instance", &self.instance());
+      ds.field("entries", &self.entries());
+      ds.finish()
+  }
+}
+pub enum OffsetCommitResultOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct OffsetCommitResult<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for OffsetCommitResult<'a> {
+  type Inner = OffsetCommitResult<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> OffsetCommitResult<'a> {
+  pub const VT_ERROR_CODE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_MESSAGE: ::flatbuffers::VOffsetT = 6;
+  pub const VT_TOPIC: ::flatbuffers::VOffsetT = 8;
+  pub const VT_PARTITION: ::flatbuffers::VOffsetT = 10;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    OffsetCommitResult { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args OffsetCommitResultArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<OffsetCommitResult<'bldr>> {
+    let mut builder = OffsetCommitResultBuilder::new(_fbb);
+    builder.add_partition(args.partition);
+    if let Some(x) = args.topic { builder.add_topic(x); }
+    if let Some(x) = args.message { builder.add_message(x); }
+    builder.add_error_code(args.error_code);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn error_code(&self) -> i16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i16>(OffsetCommitResult::VT_ERROR_CODE, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn message(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(OffsetCommitResult::VT_MESSAGE, None)}
+  }
+  #[inline]
+  pub fn topic(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(OffsetCommitResult::VT_TOPIC, None).unwrap()}
+  }
+  #[inline]
+  pub fn partition(&self) -> i32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i32>(OffsetCommitResult::VT_PARTITION, Some(0)).unwrap()}
+  }
+}
+
+impl ::flatbuffers::Verifiable for OffsetCommitResult<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<i16>("error_code", Self::VT_ERROR_CODE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("message", Self::VT_MESSAGE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("topic", Self::VT_TOPIC, true)?
+     .visit_field::<i32>("partition", Self::VT_PARTITION, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct OffsetCommitResultArgs<'a> {
+    pub error_code: i16,
+    pub message: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub topic: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub partition: i32,
+}
+impl<'a> Default for OffsetCommitResultArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    OffsetCommitResultArgs {
+      error_code: 0,
+      message: None,
+      topic: None, // required field
+      partition: 0,
+    }
+  }
+}
+
+pub struct OffsetCommitResultBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> OffsetCommitResultBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_error_code(&mut self, error_code: i16) {
+    self.fbb_.push_slot::<i16>(OffsetCommitResult::VT_ERROR_CODE, error_code, 0);
+  }
+  #[inline]
+  pub fn add_message(&mut self, message: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(OffsetCommitResult::VT_MESSAGE, message);
+  }
+  #[inline]
+  pub fn add_topic(&mut self, topic: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(OffsetCommitResult::VT_TOPIC, topic);
+  }
+  #[inline]
+  pub fn add_partition(&mut self, partition: i32) {
+    self.fbb_.push_slot::<i32>(OffsetCommitResult::VT_PARTITION, partition, 0);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> OffsetCommitResultBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    OffsetCommitResultBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<OffsetCommitResult<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, OffsetCommitResult::VT_TOPIC,"topic");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for OffsetCommitResult<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("OffsetCommitResult");
+      ds.field("error_code", &self.error_code());
+      ds.field("message", &self.message());
+      ds.field("topic", &self.topic());
+      ds.field("partition", &self.partition());
+      ds.finish()
+  }
+}
+pub enum OffsetCommitResponseOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct OffsetCommitResponse<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for OffsetCommitResponse<'a> {
+  type Inner = OffsetCommitResponse<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> OffsetCommitResponse<'a> {
+  pub const VT_ERROR_CODE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_MESSAGE: ::flatbuffers::VOffsetT = 6;
+  pub const VT_RESULTS: ::flatbuffers::VOffsetT = 8;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    OffsetCommitResponse { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args OffsetCommitResponseArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<OffsetCommitResponse<'bldr>> {
+    let mut builder = OffsetCommitResponseBuilder::new(_fbb);
+    if let Some(x) = args.results { builder.add_results(x); }
+    if let Some(x) = args.message { builder.add_message(x); }
+    builder.add_error_code(args.error_code);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn error_code(&self) -> i16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i16>(OffsetCommitResponse::VT_ERROR_CODE, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn message(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(OffsetCommitResponse::VT_MESSAGE, None)}
+  }
+  #[inline]
+  pub fn results(&self) -> Option<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<OffsetCommitResult<'a>>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<OffsetCommitResult>>>>(OffsetCommitResponse::VT_RESULTS, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for OffsetCommitResponse<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<i16>("error_code", Self::VT_ERROR_CODE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("message", Self::VT_MESSAGE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<OffsetCommitResult>>>>("results", Self::VT_RESULTS, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct OffsetCommitResponseArgs<'a> {
+    pub error_code: i16,
+    pub message: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub results: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<OffsetCommitResult<'a>>>>>,
+}
+impl<'a> Default for OffsetCommitResponseArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    OffsetCommitResponseArgs {
+      error_code: 0,
+      message: None,
+      results: None,
+    }
+  }
+}
+
+pub struct OffsetCommitResponseBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> OffsetCommitResponseBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_error_code(&mut self, error_code: i16) {
+    self.fbb_.push_slot::<i16>(OffsetCommitResponse::VT_ERROR_CODE, error_code, 0);
+  }
+  #[inline]
+  pub fn add_message(&mut self, message: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(OffsetCommitResponse::VT_MESSAGE, message);
+  }
+  #[inline]
+  pub fn add_results(&mut self, results: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<OffsetCommitResult<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(OffsetCommitResponse::VT_RESULTS, results);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> OffsetCommitResponseBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    OffsetCommitResponseBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<OffsetCommitResponse<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for OffsetCommitResponse<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("OffsetCommitResponse");
+      ds.field("error_code", &self.error_code());
+      ds.field("message", &self.message());
+      ds.field("results", &self.results());
+      ds.finish()
+  }
+}
+pub enum GroupPartitionOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct GroupPartition<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for GroupPartition<'a> {
+  type Inner = GroupPartition<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> GroupPartition<'a> {
+  pub const VT_TOPIC: ::flatbuffers::VOffsetT = 4;
+  pub const VT_PARTITION: ::flatbuffers::VOffsetT = 6;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    GroupPartition { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args GroupPartitionArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<GroupPartition<'bldr>> {
+    let mut builder = GroupPartitionBuilder::new(_fbb);
+    builder.add_partition(args.partition);
+    if let Some(x) = args.topic { builder.add_topic(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn topic(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(GroupPartition::VT_TOPIC, None).unwrap()}
+  }
+  #[inline]
+  pub fn partition(&self) -> i32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i32>(GroupPartition::VT_PARTITION, Some(0)).unwrap()}
+  }
+}
+
+impl ::flatbuffers::Verifiable for GroupPartition<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("topic", Self::VT_TOPIC, true)?
+     .visit_field::<i32>("partition", Self::VT_PARTITION, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct GroupPartitionArgs<'a> {
+    pub topic: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub partition: i32,
+}
+impl<'a> Default for GroupPartitionArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    GroupPartitionArgs {
+      topic: None, // required field
+      partition: 0,
+    }
+  }
+}
+
+pub struct GroupPartitionBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> GroupPartitionBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_topic(&mut self, topic: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(GroupPartition::VT_TOPIC, topic);
+  }
+  #[inline]
+  pub fn add_partition(&mut self, partition: i32) {
+    self.fbb_.push_slot::<i32>(GroupPartition::VT_PARTITION, partition, 0);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> GroupPartitionBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    GroupPartitionBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<GroupPartition<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, GroupPartition::VT_TOPIC,"topic");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for GroupPartition<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("GroupPartition");
+      ds.field("topic", &self.topic());
+      ds.field("partition", &self.partition());
+      ds.finish()
+  }
+}
+pub enum OffsetFetchRequestOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct OffsetFetchRequest<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for OffsetFetchRequest<'a> {
+  type Inner = OffsetFetchRequest<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> OffsetFetchRequest<'a> {
+  pub const VT_GROUP: ::flatbuffers::VOffsetT = 4;
+  pub const VT_ENTRIES: ::flatbuffers::VOffsetT = 6;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    OffsetFetchRequest { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args OffsetFetchRequestArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<OffsetFetchRequest<'bldr>> {
+    let mut builder = OffsetFetchRequestBuilder::new(_fbb);
+    if let Some(x) = args.entries { builder.add_entries(x); }
+    if let Some(x) = args.group { builder.add_group(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn group(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(OffsetFetchRequest::VT_GROUP, None).unwrap()}
+  }
+  #[inline]
+  pub fn entries(&self) -> Option<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<GroupPartition<'a>>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<GroupPartition>>>>(OffsetFetchRequest::VT_ENTRIES, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for OffsetFetchRequest<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("group", Self::VT_GROUP, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<GroupPartition>>>>("entries", Self::VT_ENTRIES, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct OffsetFetchRequestArgs<'a> {
+    pub group: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub entries: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<GroupPartition<'a>>>>>,
+}
+impl<'a> Default for OffsetFetchRequestArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    OffsetFetchRequestArgs {
+      group: None, // required field
+      entries: None,
+    }
+  }
+}
+
+pub struct OffsetFetchRequestBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> OffsetFetchRequestBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_group(&mut self, group: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(OffsetFetchRequest::VT_GROUP, group);
+  }
+  #[inline]
+  pub fn add_entries(&mut self, entries: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<GroupPartition<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(OffsetFetchRequest::VT_ENTRIES, entries);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> OffsetFetchRequestBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    OffsetFetchRequestBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<OffsetFetchRequest<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, OffsetFetchRequest::VT_GROUP,"group");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for OffsetFetchRequest<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("OffsetFetchRequest");
+      ds.field("group", &self.group());
+      ds.field("entries", &self.entries());
+      ds.finish()
+  }
+}
+pub enum OffsetFetchResultOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct OffsetFetchResult<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for OffsetFetchResult<'a> {
+  type Inner = OffsetFetchResult<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> OffsetFetchResult<'a> {
+  pub const VT_ERROR_CODE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_MESSAGE: ::flatbuffers::VOffsetT = 6;
+  pub const VT_TOPIC: ::flatbuffers::VOffsetT = 8;
+  pub const VT_PARTITION: ::flatbuffers::VOffsetT = 10;
+  pub const VT_OFFSET: ::flatbuffers::VOffsetT = 12;
+  pub const VT_LEADER_EPOCH: ::flatbuffers::VOffsetT = 14;
+  pub const VT_METADATA: ::flatbuffers::VOffsetT = 16;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    OffsetFetchResult { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args OffsetFetchResultArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<OffsetFetchResult<'bldr>> {
+    let mut builder = OffsetFetchResultBuilder::new(_fbb);
+    builder.add_offset(args.offset);
+    if let Some(x) = args.metadata { builder.add_metadata(x); }
+    builder.add_leader_epoch(args.leader_epoch);
+    builder.add_partition(args.partition);
+    if let Some(x) = args.topic { builder.add_topic(x); }
+    if let Some(x) = args.message { builder.add_message(x); }
+    builder.add_error_code(args.error_code);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn error_code(&self) -> i16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i16>(OffsetFetchResult::VT_ERROR_CODE, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn message(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(OffsetFetchResult::VT_MESSAGE, None)}
+  }
+  #[inline]
+  pub fn topic(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(OffsetFetchResult::VT_TOPIC, None).unwrap()}
+  }
+  #[inline]
+  pub fn partition(&self) -> i32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i32>(OffsetFetchResult::VT_PARTITION, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn offset(&self) -> i64 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i64>(OffsetFetchResult::VT_OFFSET, Some(-1)).unwrap()}
+  }
+  #[inline]
+  pub fn leader_epoch(&self) -> i32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i32>(OffsetFetchResult::VT_LEADER_EPOCH, Some(-1)).unwrap()}
+  }
+  #[inline]
+  pub fn metadata(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(OffsetFetchResult::VT_METADATA, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for OffsetFetchResult<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<i16>("error_code", Self::VT_ERROR_CODE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("message", Self::VT_MESSAGE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("topic", Self::VT_TOPIC, true)?
+     .visit_field::<i32>("partition", Self::VT_PARTITION, false)?
+     .visit_field::<i64>("offset", Self::VT_OFFSET, false)?
+     .visit_field::<i32>("leader_epoch", Self::VT_LEADER_EPOCH, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("metadata", Self::VT_METADATA, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct OffsetFetchResultArgs<'a> {
+    pub error_code: i16,
+    pub message: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub topic: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub partition: i32,
+    pub offset: i64,
+    pub leader_epoch: i32,
+    pub metadata: Option<::flatbuffers::WIPOffset<&'a str>>,
+}
+impl<'a> Default for OffsetFetchResultArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    OffsetFetchResultArgs {
+      error_code: 0,
+      message: None,
+      topic: None, // required field
+      partition: 0,
+      offset: -1,
+      leader_epoch: -1,
+      metadata: None,
+    }
+  }
+}
+
+pub struct OffsetFetchResultBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> OffsetFetchResultBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_error_code(&mut self, error_code: i16) {
+    self.fbb_.push_slot::<i16>(OffsetFetchResult::VT_ERROR_CODE, error_code, 0);
+  }
+  #[inline]
+  pub fn add_message(&mut self, message: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(OffsetFetchResult::VT_MESSAGE, message);
+  }
+  #[inline]
+  pub fn add_topic(&mut self, topic: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(OffsetFetchResult::VT_TOPIC, topic);
+  }
+  #[inline]
+  pub fn add_partition(&mut self, partition: i32) {
+    self.fbb_.push_slot::<i32>(OffsetFetchResult::VT_PARTITION, partition, 0);
+  }
+  #[inline]
+  pub fn add_offset(&mut self, offset: i64) {
+    self.fbb_.push_slot::<i64>(OffsetFetchResult::VT_OFFSET, offset, -1);
+  }
+  #[inline]
+  pub fn add_leader_epoch(&mut self, leader_epoch: i32) {
+    self.fbb_.push_slot::<i32>(OffsetFetchResult::VT_LEADER_EPOCH, leader_epoch, -1);
+  }
+  #[inline]
+  pub fn add_metadata(&mut self, metadata: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(OffsetFetchResult::VT_METADATA, metadata);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> OffsetFetchResultBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    OffsetFetchResultBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<OffsetFetchResult<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, OffsetFetchResult::VT_TOPIC,"topic");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for OffsetFetchResult<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("OffsetFetchResult");
+      ds.field("error_code", &self.error_code());
+      ds.field("message", &self.message());
+      ds.field("topic", &self.topic());
+      ds.field("partition", &self.partition());
+      ds.field("offset", &self.offset());
+      ds.field("leader_epoch", &self.leader_epoch());
+      ds.field("metadata", &self.metadata());
+      ds.finish()
+  }
+}
+pub enum OffsetFetchResponseOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct OffsetFetchResponse<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for OffsetFetchResponse<'a> {
+  type Inner = OffsetFetchResponse<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> OffsetFetchResponse<'a> {
+  pub const VT_ERROR_CODE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_MESSAGE: ::flatbuffers::VOffsetT = 6;
+  pub const VT_RESULTS: ::flatbuffers::VOffsetT = 8;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    OffsetFetchResponse { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args OffsetFetchResponseArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<OffsetFetchResponse<'bldr>> {
+    let mut builder = OffsetFetchResponseBuilder::new(_fbb);
+    if let Some(x) = args.results { builder.add_results(x); }
+    if let Some(x) = args.message { builder.add_message(x); }
+    builder.add_error_code(args.error_code);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn error_code(&self) -> i16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i16>(OffsetFetchResponse::VT_ERROR_CODE, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn message(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(OffsetFetchResponse::VT_MESSAGE, None)}
+  }
+  #[inline]
+  pub fn results(&self) -> Option<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<OffsetFetchResult<'a>>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<OffsetFetchResult>>>>(OffsetFetchResponse::VT_RESULTS, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for OffsetFetchResponse<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<i16>("error_code", Self::VT_ERROR_CODE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("message", Self::VT_MESSAGE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<OffsetFetchResult>>>>("results", Self::VT_RESULTS, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct OffsetFetchResponseArgs<'a> {
+    pub error_code: i16,
+    pub message: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub results: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<OffsetFetchResult<'a>>>>>,
+}
+impl<'a> Default for OffsetFetchResponseArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    OffsetFetchResponseArgs {
+      error_code: 0,
+      message: None,
+      results: None,
+    }
+  }
+}
+
+pub struct OffsetFetchResponseBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> OffsetFetchResponseBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_error_code(&mut self, error_code: i16) {
+    self.fbb_.push_slot::<i16>(OffsetFetchResponse::VT_ERROR_CODE, error_code, 0);
+  }
+  #[inline]
+  pub fn add_message(&mut self, message: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(OffsetFetchResponse::VT_MESSAGE, message);
+  }
+  #[inline]
+  pub fn add_results(&mut self, results: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<OffsetFetchResult<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(OffsetFetchResponse::VT_RESULTS, results);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> OffsetFetchResponseBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    OffsetFetchResponseBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<OffsetFetchResponse<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for OffsetFetchResponse<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("OffsetFetchResponse");
+      ds.field("error_code", &self.error_code());
+      ds.field("message", &self.message());
+      ds.field("results", &self.results());
+      ds.finish()
+  }
+}
+pub enum ListGroupsRequestOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct ListGroupsRequest<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for ListGroupsRequest<'a> {
+  type Inner = ListGroupsRequest<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> ListGroupsRequest<'a> {
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    ListGroupsRequest { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    _args: &'args ListGroupsRequestArgs
+  ) -> ::flatbuffers::WIPOffset<ListGroupsRequest<'bldr>> {
+    let mut builder = ListGroupsRequestBuilder::new(_fbb);
+    builder.finish()
+  }
+
+}
+
+impl ::flatbuffers::Verifiable for ListGroupsRequest<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct ListGroupsRequestArgs {
+}
+impl<'a> Default for ListGroupsRequestArgs {
+  #[inline]
+  fn default() -> Self {
+    ListGroupsRequestArgs {
+    }
+  }
+}
+
+pub struct ListGroupsRequestBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> ListGroupsRequestBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> ListGroupsRequestBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    ListGroupsRequestBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<ListGroupsRequest<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for ListGroupsRequest<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("ListGroupsRequest");
+      ds.finish()
+  }
+}
+pub enum ListedGroupOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct ListedGroup<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for ListedGroup<'a> {
+  type Inner = ListedGroup<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> ListedGroup<'a> {
+  pub const VT_GROUP: ::flatbuffers::VOffsetT = 4;
+  pub const VT_PROTOCOL_TYPE: ::flatbuffers::VOffsetT = 6;
+  pub const VT_STATE: ::flatbuffers::VOffsetT = 8;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    ListedGroup { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args ListedGroupArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<ListedGroup<'bldr>> {
+    let mut builder = ListedGroupBuilder::new(_fbb);
+    if let Some(x) = args.state { builder.add_state(x); }
+    if let Some(x) = args.protocol_type { builder.add_protocol_type(x); }
+    if let Some(x) = args.group { builder.add_group(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn group(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(ListedGroup::VT_GROUP, None).unwrap()}
+  }
+  #[inline]
+  pub fn protocol_type(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(ListedGroup::VT_PROTOCOL_TYPE, None)}
+  }
+  #[inline]
+  pub fn state(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(ListedGroup::VT_STATE, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for ListedGroup<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("group", Self::VT_GROUP, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("protocol_type", Self::VT_PROTOCOL_TYPE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("state", Self::VT_STATE, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct ListedGroupArgs<'a> {
+    pub group: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub protocol_type: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub state: Option<::flatbuffers::WIPOffset<&'a str>>,
+}
+impl<'a> Default for ListedGroupArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    ListedGroupArgs {
+      group: None, // required field
+      protocol_type: None,
+      state: None,
+    }
+  }
+}
+
+pub struct ListedGroupBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> ListedGroupBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_group(&mut self, group: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(ListedGroup::VT_GROUP, group);
+  }
+  #[inline]
+  pub fn add_protocol_type(&mut self, protocol_type: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(ListedGroup::VT_PROTOCOL_TYPE, protocol_type);
+  }
+  #[inline]
+  pub fn add_state(&mut self, state: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(ListedGroup::VT_STATE, state);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> ListedGroupBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    ListedGroupBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<ListedGroup<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, ListedGroup::VT_GROUP,"group");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for ListedGroup<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("ListedGroup");
+      ds.field("group", &self.group());
+      ds.field("protocol_type", &self.protocol_type());
+      ds.field("state", &self.state());
+      ds.finish()
+  }
+}
+pub enum ListGroupsResponseOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct ListGroupsResponse<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for ListGroupsResponse<'a> {
+  type Inner = ListGroupsResponse<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> ListGroupsResponse<'a> {
+  pub const VT_ERROR_CODE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_MESSAGE: ::flatbuffers::VOffsetT = 6;
+  pub const VT_GROUPS: ::flatbuffers::VOffsetT = 8;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    ListGroupsResponse { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args ListGroupsResponseArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<ListGroupsResponse<'bldr>> {
+    let mut builder = ListGroupsResponseBuilder::new(_fbb);
+    if let Some(x) = args.groups { builder.add_groups(x); }
+    if let Some(x) = args.message { builder.add_message(x); }
+    builder.add_error_code(args.error_code);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn error_code(&self) -> i16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i16>(ListGroupsResponse::VT_ERROR_CODE, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn message(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(ListGroupsResponse::VT_MESSAGE, None)}
+  }
+  #[inline]
+  pub fn groups(&self) -> Option<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<ListedGroup<'a>>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<ListedGroup>>>>(ListGroupsResponse::VT_GROUPS, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for ListGroupsResponse<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<i16>("error_code", Self::VT_ERROR_CODE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("message", Self::VT_MESSAGE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<ListedGroup>>>>("groups", Self::VT_GROUPS, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct ListGroupsResponseArgs<'a> {
+    pub error_code: i16,
+    pub message: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub groups: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<ListedGroup<'a>>>>>,
+}
+impl<'a> Default for ListGroupsResponseArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    ListGroupsResponseArgs {
+      error_code: 0,
+      message: None,
+      groups: None,
+    }
+  }
+}
+
+pub struct ListGroupsResponseBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> ListGroupsResponseBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_error_code(&mut self, error_code: i16) {
+    self.fbb_.push_slot::<i16>(ListGroupsResponse::VT_ERROR_CODE, error_code, 0);
+  }
+  #[inline]
+  pub fn add_message(&mut self, message: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(ListGroupsResponse::VT_MESSAGE, message);
+  }
+  #[inline]
+  pub fn add_groups(&mut self, groups: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<ListedGroup<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(ListGroupsResponse::VT_GROUPS, groups);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> ListGroupsResponseBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    ListGroupsResponseBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<ListGroupsResponse<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for ListGroupsResponse<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("ListGroupsResponse");
+      ds.field("error_code", &self.error_code());
+      ds.field("message", &self.message());
+      ds.field("groups", &self.groups());
+      ds.finish()
+  }
+}
+pub enum DescribeGroupsRequestOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct DescribeGroupsRequest<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for DescribeGroupsRequest<'a> {
+  type Inner = DescribeGroupsRequest<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> DescribeGroupsRequest<'a> {
+  pub const VT_GROUPS: ::flatbuffers::VOffsetT = 4;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    DescribeGroupsRequest { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args DescribeGroupsRequestArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<DescribeGroupsRequest<'bldr>> {
+    let mut builder = DescribeGroupsRequestBuilder::new(_fbb);
+    if let Some(x) = args.groups { builder.add_groups(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn groups(&self) -> ::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<&'a str>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<&'a str>>>>(DescribeGroupsRequest::VT_GROUPS, None).unwrap()}
+  }
+}
+
+impl ::flatbuffers::Verifiable for DescribeGroupsRequest<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<&'_ str>>>>("groups", Self::VT_GROUPS, true)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct DescribeGroupsRequestArgs<'a> {
+    pub groups: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<&'a str>>>>,
+}
+impl<'a> Default for DescribeGroupsRequestArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    DescribeGroupsRequestArgs {
+      groups: None, // required field
+    }
+  }
+}
+
+pub struct DescribeGroupsRequestBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> DescribeGroupsRequestBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_groups(&mut self, groups: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<&'b  str>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(DescribeGroupsRequest::VT_GROUPS, groups);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> DescribeGroupsRequestBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    DescribeGroupsRequestBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<DescribeGroupsRequest<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, DescribeGroupsRequest::VT_GROUPS,"groups");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for DescribeGroupsRequest<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("DescribeGroupsRequest");
+      ds.field("groups", &self.groups());
+      ds.finish()
+  }
+}
+pub enum GroupMemberDescriptionOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct GroupMemberDescription<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for GroupMemberDescription<'a> {
+  type Inner = GroupMemberDescription<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> GroupMemberDescription<'a> {
+  pub const VT_MEMBER_ID: ::flatbuffers::VOffsetT = 4;
+  pub const VT_INSTANCE: ::flatbuffers::VOffsetT = 6;
+  pub const VT_CLIENT_ID: ::flatbuffers::VOffsetT = 8;
+  pub const VT_CLIENT_HOST: ::flatbuffers::VOffsetT = 10;
+  pub const VT_METADATA: ::flatbuffers::VOffsetT = 12;
+  pub const VT_ASSIGNMENT: ::flatbuffers::VOffsetT = 14;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    GroupMemberDescription { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args GroupMemberDescriptionArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<GroupMemberDescription<'bldr>> {
+    let mut builder = GroupMemberDescriptionBuilder::new(_fbb);
+    if let Some(x) = args.assignment { builder.add_assignment(x); }
+    if let Some(x) = args.metadata { builder.add_metadata(x); }
+    if let Some(x) = args.client_host { builder.add_client_host(x); }
+    if let Some(x) = args.client_id { builder.add_client_id(x); }
+    if let Some(x) = args.instance { builder.add_instance(x); }
+    if let Some(x) = args.member_id { builder.add_member_id(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn member_id(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(GroupMemberDescription::VT_MEMBER_ID, None).unwrap()}
+  }
+  #[inline]
+  pub fn instance(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(GroupMemberDescription::VT_INSTANCE, None)}
+  }
+  #[inline]
+  pub fn client_id(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(GroupMemberDescription::VT_CLIENT_ID, None)}
+  }
+  #[inline]
+  pub fn client_host(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(GroupMemberDescription::VT_CLIENT_HOST, None)}
+  }
+  #[inline]
+  pub fn metadata(&self) -> Option<::flatbuffers::Vector<'a, u8>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u8>>>(GroupMemberDescription::VT_METADATA, None)}
+  }
+  #[inline]
+  pub fn assignment(&self) -> Option<::flatbuffers::Vector<'a, u8>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, u8>>>(GroupMemberDescription::VT_ASSIGNMENT, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for GroupMemberDescription<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("member_id", Self::VT_MEMBER_ID, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("instance", Self::VT_INSTANCE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("client_id", Self::VT_CLIENT_ID, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("client_host", Self::VT_CLIENT_HOST, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("metadata", Self::VT_METADATA, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, u8>>>("assignment", Self::VT_ASSIGNMENT, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct GroupMemberDescriptionArgs<'a> {
+    pub member_id: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub instance: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub client_id: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub client_host: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub metadata: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
+    pub assignment: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, u8>>>,
+}
+impl<'a> Default for GroupMemberDescriptionArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    GroupMemberDescriptionArgs {
+      member_id: None, // required field
+      instance: None,
+      client_id: None,
+      client_host: None,
+      metadata: None,
+      assignment: None,
+    }
+  }
+}
+
+pub struct GroupMemberDescriptionBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> GroupMemberDescriptionBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_member_id(&mut self, member_id: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(GroupMemberDescription::VT_MEMBER_ID, member_id);
+  }
+  #[inline]
+  pub fn add_instance(&mut self, instance: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(GroupMemberDescription::VT_INSTANCE, instance);
+  }
+  #[inline]
+  pub fn add_client_id(&mut self, client_id: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(GroupMemberDescription::VT_CLIENT_ID, client_id);
+  }
+  #[inline]
+  pub fn add_client_host(&mut self, client_host: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(GroupMemberDescription::VT_CLIENT_HOST, client_host);
+  }
+  #[inline]
+  pub fn add_metadata(&mut self, metadata: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u8>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(GroupMemberDescription::VT_METADATA, metadata);
+  }
+  #[inline]
+  pub fn add_assignment(&mut self, assignment: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , u8>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(GroupMemberDescription::VT_ASSIGNMENT, assignment);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> GroupMemberDescriptionBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    GroupMemberDescriptionBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<GroupMemberDescription<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, GroupMemberDescription::VT_MEMBER_ID,"member_id");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for GroupMemberDescription<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("GroupMemberDescription");
+      ds.field("member_id", &self.member_id());
+      ds.field("instance", &self.instance());
+      ds.field("client_id", &self.client_id());
+      ds.field("client_host", &self.client_host());
+      ds.field("metadata", &self.metadata());
+      ds.field("assignment", &self.assignment());
+      ds.finish()
+  }
+}
+pub enum GroupDescriptionOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct GroupDescription<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for GroupDescription<'a> {
+  type Inner = GroupDescription<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> GroupDescription<'a> {
+  pub const VT_ERROR_CODE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_MESSAGE: ::flatbuffers::VOffsetT = 6;
+  pub const VT_GROUP: ::flatbuffers::VOffsetT = 8;
+  pub const VT_STATE: ::flatbuffers::VOffsetT = 10;
+  pub const VT_GENERATION: ::flatbuffers::VOffsetT = 12;
+  pub const VT_PROTOCOL_TYPE: ::flatbuffers::VOffsetT = 14;
+  pub const VT_PROTOCOL: ::flatbuffers::VOffsetT = 16;
+  pub const VT_MEMBERS: ::flatbuffers::VOffsetT = 18;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    GroupDescription { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args GroupDescriptionArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<GroupDescription<'bldr>> {
+    let mut builder = GroupDescriptionBuilder::new(_fbb);
+    if let Some(x) = args.members { builder.add_members(x); }
+    if let Some(x) = args.protocol { builder.add_protocol(x); }
+    if let Some(x) = args.protocol_type { builder.add_protocol_type(x); }
+    builder.add_generation(args.generation);
+    if let Some(x) = args.state { builder.add_state(x); }
+    if let Some(x) = args.group { builder.add_group(x); }
+    if let Some(x) = args.message { builder.add_message(x); }
+    builder.add_error_code(args.error_code);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn error_code(&self) -> i16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i16>(GroupDescription::VT_ERROR_CODE, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn message(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(GroupDescription::VT_MESSAGE, None)}
+  }
+  #[inline]
+  pub fn group(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(GroupDescription::VT_GROUP, None).unwrap()}
+  }
+  #[inline]
+  pub fn state(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(GroupDescription::VT_STATE, None)}
+  }
+  #[inline]
+  pub fn generation(&self) -> i32 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i32>(GroupDescription::VT_GENERATION, Some(-1)).unwrap()}
+  }
+  #[inline]
+  pub fn protocol_type(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(GroupDescription::VT_PROTOCOL_TYPE, None)}
+  }
+  #[inline]
+  pub fn protocol(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(GroupDescription::VT_PROTOCOL, None)}
+  }
+  #[inline]
+  pub fn members(&self) -> Option<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<GroupMemberDescription<'a>>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<GroupMemberDescription>>>>(GroupDescription::VT_MEMBERS, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for GroupDescription<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<i16>("error_code", Self::VT_ERROR_CODE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("message", Self::VT_MESSAGE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("group", Self::VT_GROUP, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("state", Self::VT_STATE, false)?
+     .visit_field::<i32>("generation", Self::VT_GENERATION, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("protocol_type", Self::VT_PROTOCOL_TYPE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("protocol", Self::VT_PROTOCOL, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<GroupMemberDescription>>>>("members", Self::VT_MEMBERS, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct GroupDescriptionArgs<'a> {
+    pub error_code: i16,
+    pub message: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub group: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub state: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub generation: i32,
+    pub protocol_type: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub protocol: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub members: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<GroupMemberDescription<'a>>>>>,
+}
+impl<'a> Default for GroupDescriptionArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    GroupDescriptionArgs {
+      error_code: 0,
+      message: None,
+      group: None, // required field
+      state: None,
+      generation: -1,
+      protocol_type: None,
+      protocol: None,
+      members: None,
+    }
+  }
+}
+
+pub struct GroupDescriptionBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> GroupDescriptionBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_error_code(&mut self, error_code: i16) {
+    self.fbb_.push_slot::<i16>(GroupDescription::VT_ERROR_CODE, error_code, 0);
+  }
+  #[inline]
+  pub fn add_message(&mut self, message: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(GroupDescription::VT_MESSAGE, message);
+  }
+  #[inline]
+  pub fn add_group(&mut self, group: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(GroupDescription::VT_GROUP, group);
+  }
+  #[inline]
+  pub fn add_state(&mut self, state: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(GroupDescription::VT_STATE, state);
+  }
+  #[inline]
+  pub fn add_generation(&mut self, generation: i32) {
+    self.fbb_.push_slot::<i32>(GroupDescription::VT_GENERATION, generation, -1);
+  }
+  #[inline]
+  pub fn add_protocol_type(&mut self, protocol_type: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(GroupDescription::VT_PROTOCOL_TYPE, protocol_type);
+  }
+  #[inline]
+  pub fn add_protocol(&mut self, protocol: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(GroupDescription::VT_PROTOCOL, protocol);
+  }
+  #[inline]
+  pub fn add_members(&mut self, members: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<GroupMemberDescription<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(GroupDescription::VT_MEMBERS, members);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> GroupDescriptionBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    GroupDescriptionBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<GroupDescription<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, GroupDescription::VT_GROUP,"group");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for GroupDescription<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("GroupDescription");
+      ds.field("error_code", &self.error_code());
+      ds.field("message", &self.message());
+      ds.field("group", &self.group());
+      ds.field("state", &self.state());
+      ds.field("generation", &self.generation());
+      ds.field("protocol_type", &self.protocol_type());
+      ds.field("protocol", &self.protocol());
+      ds.field("members", &self.members());
+      ds.finish()
+  }
+}
+pub enum DescribeGroupsResponseOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct DescribeGroupsResponse<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for DescribeGroupsResponse<'a> {
+  type Inner = DescribeGroupsResponse<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> DescribeGroupsResponse<'a> {
+  pub const VT_ERROR_CODE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_MESSAGE: ::flatbuffers::VOffsetT = 6;
+  pub const VT_GROUPS: ::flatbuffers::VOffsetT = 8;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    DescribeGroupsResponse { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args DescribeGroupsResponseArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<DescribeGroupsResponse<'bldr>> {
+    let mut builder = DescribeGroupsResponseBuilder::new(_fbb);
+    if let Some(x) = args.groups { builder.add_groups(x); }
+    if let Some(x) = args.message { builder.add_message(x); }
+    builder.add_error_code(args.error_code);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn error_code(&self) -> i16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i16>(DescribeGroupsResponse::VT_ERROR_CODE, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn message(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(DescribeGroupsResponse::VT_MESSAGE, None)}
+  }
+  #[inline]
+  pub fn groups(&self) -> Option<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<GroupDescription<'a>>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<GroupDescription>>>>(DescribeGroupsResponse::VT_GROUPS, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for DescribeGroupsResponse<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<i16>("error_code", Self::VT_ERROR_CODE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("message", Self::VT_MESSAGE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<GroupDescription>>>>("groups", Self::VT_GROUPS, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct DescribeGroupsResponseArgs<'a> {
+    pub error_code: i16,
+    pub message: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub groups: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<GroupDescription<'a>>>>>,
+}
+impl<'a> Default for DescribeGroupsResponseArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    DescribeGroupsResponseArgs {
+      error_code: 0,
+      message: None,
+      groups: None,
+    }
+  }
+}
+
+pub struct DescribeGroupsResponseBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> DescribeGroupsResponseBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_error_code(&mut self, error_code: i16) {
+    self.fbb_.push_slot::<i16>(DescribeGroupsResponse::VT_ERROR_CODE, error_code, 0);
+  }
+  #[inline]
+  pub fn add_message(&mut self, message: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(DescribeGroupsResponse::VT_MESSAGE, message);
+  }
+  #[inline]
+  pub fn add_groups(&mut self, groups: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<GroupDescription<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(DescribeGroupsResponse::VT_GROUPS, groups);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> DescribeGroupsResponseBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    DescribeGroupsResponseBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<DescribeGroupsResponse<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for DescribeGroupsResponse<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("DescribeGroupsResponse");
+      ds.field("error_code", &self.error_code());
+      ds.field("message", &self.message());
+      ds.field("groups", &self.groups());
+      ds.finish()
+  }
+}
+pub enum DeleteGroupsRequestOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct DeleteGroupsRequest<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for DeleteGroupsRequest<'a> {
+  type Inner = DeleteGroupsRequest<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> DeleteGroupsRequest<'a> {
+  pub const VT_GROUPS: ::flatbuffers::VOffsetT = 4;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    DeleteGroupsRequest { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args DeleteGroupsRequestArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<DeleteGroupsRequest<'bldr>> {
+    let mut builder = DeleteGroupsRequestBuilder::new(_fbb);
+    if let Some(x) = args.groups { builder.add_groups(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn groups(&self) -> ::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<&'a str>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<&'a str>>>>(DeleteGroupsRequest::VT_GROUPS, None).unwrap()}
+  }
+}
+
+impl ::flatbuffers::Verifiable for DeleteGroupsRequest<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<&'_ str>>>>("groups", Self::VT_GROUPS, true)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct DeleteGroupsRequestArgs<'a> {
+    pub groups: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<&'a str>>>>,
+}
+impl<'a> Default for DeleteGroupsRequestArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    DeleteGroupsRequestArgs {
+      groups: None, // required field
+    }
+  }
+}
+
+pub struct DeleteGroupsRequestBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> DeleteGroupsRequestBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_groups(&mut self, groups: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<&'b  str>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(DeleteGroupsRequest::VT_GROUPS, groups);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> DeleteGroupsRequestBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    DeleteGroupsRequestBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<DeleteGroupsRequest<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, DeleteGroupsRequest::VT_GROUPS,"groups");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for DeleteGroupsRequest<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("DeleteGroupsRequest");
+      ds.field("groups", &self.groups());
+      ds.finish()
+  }
+}
+pub enum DeletedGroupOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct DeletedGroup<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for DeletedGroup<'a> {
+  type Inner = DeletedGroup<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> DeletedGroup<'a> {
+  pub const VT_ERROR_CODE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_MESSAGE: ::flatbuffers::VOffsetT = 6;
+  pub const VT_GROUP: ::flatbuffers::VOffsetT = 8;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    DeletedGroup { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args DeletedGroupArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<DeletedGroup<'bldr>> {
+    let mut builder = DeletedGroupBuilder::new(_fbb);
+    if let Some(x) = args.group { builder.add_group(x); }
+    if let Some(x) = args.message { builder.add_message(x); }
+    builder.add_error_code(args.error_code);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn error_code(&self) -> i16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i16>(DeletedGroup::VT_ERROR_CODE, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn message(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(DeletedGroup::VT_MESSAGE, None)}
+  }
+  #[inline]
+  pub fn group(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(DeletedGroup::VT_GROUP, None).unwrap()}
+  }
+}
+
+impl ::flatbuffers::Verifiable for DeletedGroup<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<i16>("error_code", Self::VT_ERROR_CODE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("message", Self::VT_MESSAGE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("group", Self::VT_GROUP, true)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct DeletedGroupArgs<'a> {
+    pub error_code: i16,
+    pub message: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub group: Option<::flatbuffers::WIPOffset<&'a str>>,
+}
+impl<'a> Default for DeletedGroupArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    DeletedGroupArgs {
+      error_code: 0,
+      message: None,
+      group: None, // required field
+    }
+  }
+}
+
+pub struct DeletedGroupBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> DeletedGroupBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_error_code(&mut self, error_code: i16) {
+    self.fbb_.push_slot::<i16>(DeletedGroup::VT_ERROR_CODE, error_code, 0);
+  }
+  #[inline]
+  pub fn add_message(&mut self, message: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(DeletedGroup::VT_MESSAGE, message);
+  }
+  #[inline]
+  pub fn add_group(&mut self, group: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(DeletedGroup::VT_GROUP, group);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> DeletedGroupBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    DeletedGroupBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<DeletedGroup<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, DeletedGroup::VT_GROUP,"group");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for DeletedGroup<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("DeletedGroup");
+      ds.field("error_code", &self.error_code());
+      ds.field("message", &self.message());
+      ds.field("group", &self.group());
+      ds.finish()
+  }
+}
+pub enum DeleteGroupsResponseOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct DeleteGroupsResponse<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for DeleteGroupsResponse<'a> {
+  type Inner = DeleteGroupsResponse<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> DeleteGroupsResponse<'a> {
+  pub const VT_ERROR_CODE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_MESSAGE: ::flatbuffers::VOffsetT = 6;
+  pub const VT_GROUPS: ::flatbuffers::VOffsetT = 8;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    DeleteGroupsResponse { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args DeleteGroupsResponseArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<DeleteGroupsResponse<'bldr>> {
+    let mut builder = DeleteGroupsResponseBuilder::new(_fbb);
+    if let Some(x) = args.groups { builder.add_groups(x); }
+    if let Some(x) = args.message { builder.add_message(x); }
+    builder.add_error_code(args.error_code);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn error_code(&self) -> i16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i16>(DeleteGroupsResponse::VT_ERROR_CODE, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn message(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(DeleteGroupsResponse::VT_MESSAGE, None)}
+  }
+  #[inline]
+  pub fn groups(&self) -> Option<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<DeletedGroup<'a>>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<DeletedGroup>>>>(DeleteGroupsResponse::VT_GROUPS, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for DeleteGroupsResponse<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<i16>("error_code", Self::VT_ERROR_CODE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("message", Self::VT_MESSAGE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<DeletedGroup>>>>("groups", Self::VT_GROUPS, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct DeleteGroupsResponseArgs<'a> {
+    pub error_code: i16,
+    pub message: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub groups: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<DeletedGroup<'a>>>>>,
+}
+impl<'a> Default for DeleteGroupsResponseArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    DeleteGroupsResponseArgs {
+      error_code: 0,
+      message: None,
+      groups: None,
+    }
+  }
+}
+
+pub struct DeleteGroupsResponseBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> DeleteGroupsResponseBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_error_code(&mut self, error_code: i16) {
+    self.fbb_.push_slot::<i16>(DeleteGroupsResponse::VT_ERROR_CODE, error_code, 0);
+  }
+  #[inline]
+  pub fn add_message(&mut self, message: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(DeleteGroupsResponse::VT_MESSAGE, message);
+  }
+  #[inline]
+  pub fn add_groups(&mut self, groups: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<DeletedGroup<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(DeleteGroupsResponse::VT_GROUPS, groups);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> DeleteGroupsResponseBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    DeleteGroupsResponseBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<DeleteGroupsResponse<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for DeleteGroupsResponse<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("DeleteGroupsResponse");
+      ds.field("error_code", &self.error_code());
+      ds.field("message", &self.message());
+      ds.field("groups", &self.groups());
+      ds.finish()
+  }
+}
+pub enum DeleteOffsetsRequestOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct DeleteOffsetsRequest<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for DeleteOffsetsRequest<'a> {
+  type Inner = DeleteOffsetsRequest<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> DeleteOffsetsRequest<'a> {
+  pub const VT_GROUP: ::flatbuffers::VOffsetT = 4;
+  pub const VT_ENTRIES: ::flatbuffers::VOffsetT = 6;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    DeleteOffsetsRequest { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args DeleteOffsetsRequestArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<DeleteOffsetsRequest<'bldr>> {
+    let mut builder = DeleteOffsetsRequestBuilder::new(_fbb);
+    if let Some(x) = args.entries { builder.add_entries(x); }
+    if let Some(x) = args.group { builder.add_group(x); }
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn group(&self) -> &'a str {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(DeleteOffsetsRequest::VT_GROUP, None).unwrap()}
+  }
+  #[inline]
+  pub fn entries(&self) -> ::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<GroupPartition<'a>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<GroupPartition>>>>(DeleteOffsetsRequest::VT_ENTRIES, None).unwrap()}
+  }
+}
+
+impl ::flatbuffers::Verifiable for DeleteOffsetsRequest<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("group", Self::VT_GROUP, true)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<GroupPartition>>>>("entries", Self::VT_ENTRIES, true)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct DeleteOffsetsRequestArgs<'a> {
+    pub group: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub entries: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<GroupPartition<'a>>>>>,
+}
+impl<'a> Default for DeleteOffsetsRequestArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    DeleteOffsetsRequestArgs {
+      group: None, // required field
+      entries: None, // required field
+    }
+  }
+}
+
+pub struct DeleteOffsetsRequestBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> DeleteOffsetsRequestBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_group(&mut self, group: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(DeleteOffsetsRequest::VT_GROUP, group);
+  }
+  #[inline]
+  pub fn add_entries(&mut self, entries: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<GroupPartition<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(DeleteOffsetsRequest::VT_ENTRIES, entries);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> DeleteOffsetsRequestBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    DeleteOffsetsRequestBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<DeleteOffsetsRequest<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    self.fbb_.required(o, DeleteOffsetsRequest::VT_GROUP,"group");
+    self.fbb_.required(o, DeleteOffsetsRequest::VT_ENTRIES,"entries");
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for DeleteOffsetsRequest<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("DeleteOffsetsRequest");
+      ds.field("group", &self.group());
+      ds.field("entries", &self.entries());
+      ds.finish()
+  }
+}
+pub enum DeleteOffsetsResponseOffset {}
+#[derive(Copy, Clone, PartialEq)]
+
+pub struct DeleteOffsetsResponse<'a> {
+  pub _tab: ::flatbuffers::Table<'a>,
+}
+
+impl<'a> ::flatbuffers::Follow<'a> for DeleteOffsetsResponse<'a> {
+  type Inner = DeleteOffsetsResponse<'a>;
+  #[inline]
+  unsafe fn follow(buf: &'a [u8], loc: usize) -> Self::Inner {
+    Self { _tab: unsafe { ::flatbuffers::Table::new(buf, loc) } }
+  }
+}
+
+impl<'a> DeleteOffsetsResponse<'a> {
+  pub const VT_ERROR_CODE: ::flatbuffers::VOffsetT = 4;
+  pub const VT_MESSAGE: ::flatbuffers::VOffsetT = 6;
+  pub const VT_RESULTS: ::flatbuffers::VOffsetT = 8;
+
+  #[inline]
+  pub unsafe fn init_from_table(table: ::flatbuffers::Table<'a>) -> Self {
+    DeleteOffsetsResponse { _tab: table }
+  }
+  #[allow(unused_mut)]
+  pub fn create<'bldr: 'args, 'args: 'mut_bldr, 'mut_bldr, A: ::flatbuffers::Allocator + 'bldr>(
+    _fbb: &'mut_bldr mut ::flatbuffers::FlatBufferBuilder<'bldr, A>,
+    args: &'args DeleteOffsetsResponseArgs<'args>
+  ) -> ::flatbuffers::WIPOffset<DeleteOffsetsResponse<'bldr>> {
+    let mut builder = DeleteOffsetsResponseBuilder::new(_fbb);
+    if let Some(x) = args.results { builder.add_results(x); }
+    if let Some(x) = args.message { builder.add_message(x); }
+    builder.add_error_code(args.error_code);
+    builder.finish()
+  }
+
+
+  #[inline]
+  pub fn error_code(&self) -> i16 {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<i16>(DeleteOffsetsResponse::VT_ERROR_CODE, Some(0)).unwrap()}
+  }
+  #[inline]
+  pub fn message(&self) -> Option<&'a str> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<&str>>(DeleteOffsetsResponse::VT_MESSAGE, None)}
+  }
+  #[inline]
+  pub fn results(&self) -> Option<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<OffsetCommitResult<'a>>>> {
+    // Safety:
+    // Created from valid Table for this object
+    // which contains a valid value in this slot
+    unsafe { self._tab.get::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<OffsetCommitResult>>>>(DeleteOffsetsResponse::VT_RESULTS, None)}
+  }
+}
+
+impl ::flatbuffers::Verifiable for DeleteOffsetsResponse<'_> {
+  #[inline]
+  fn run_verifier(
+    v: &mut ::flatbuffers::Verifier, pos: usize
+  ) -> Result<(), ::flatbuffers::InvalidFlatbuffer> {
+    v.visit_table(pos)?
+     .visit_field::<i16>("error_code", Self::VT_ERROR_CODE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<&str>>("message", Self::VT_MESSAGE, false)?
+     .visit_field::<::flatbuffers::ForwardsUOffset<::flatbuffers::Vector<'_, ::flatbuffers::ForwardsUOffset<OffsetCommitResult>>>>("results", Self::VT_RESULTS, false)?
+     .finish();
+    Ok(())
+  }
+}
+pub struct DeleteOffsetsResponseArgs<'a> {
+    pub error_code: i16,
+    pub message: Option<::flatbuffers::WIPOffset<&'a str>>,
+    pub results: Option<::flatbuffers::WIPOffset<::flatbuffers::Vector<'a, ::flatbuffers::ForwardsUOffset<OffsetCommitResult<'a>>>>>,
+}
+impl<'a> Default for DeleteOffsetsResponseArgs<'a> {
+  #[inline]
+  fn default() -> Self {
+    DeleteOffsetsResponseArgs {
+      error_code: 0,
+      message: None,
+      results: None,
+    }
+  }
+}
+
+pub struct DeleteOffsetsResponseBuilder<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> {
+  fbb_: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>,
+  start_: ::flatbuffers::WIPOffset<::flatbuffers::TableUnfinishedWIPOffset>,
+}
+impl<'a: 'b, 'b, A: ::flatbuffers::Allocator + 'a> DeleteOffsetsResponseBuilder<'a, 'b, A> {
+  #[inline]
+  pub fn add_error_code(&mut self, error_code: i16) {
+    self.fbb_.push_slot::<i16>(DeleteOffsetsResponse::VT_ERROR_CODE, error_code, 0);
+  }
+  #[inline]
+  pub fn add_message(&mut self, message: ::flatbuffers::WIPOffset<&'b  str>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(DeleteOffsetsResponse::VT_MESSAGE, message);
+  }
+  #[inline]
+  pub fn add_results(&mut self, results: ::flatbuffers::WIPOffset<::flatbuffers::Vector<'b , ::flatbuffers::ForwardsUOffset<OffsetCommitResult<'b >>>>) {
+    self.fbb_.push_slot_always::<::flatbuffers::WIPOffset<_>>(DeleteOffsetsResponse::VT_RESULTS, results);
+  }
+  #[inline]
+  pub fn new(_fbb: &'b mut ::flatbuffers::FlatBufferBuilder<'a, A>) -> DeleteOffsetsResponseBuilder<'a, 'b, A> {
+    let start = _fbb.start_table();
+    DeleteOffsetsResponseBuilder {
+      fbb_: _fbb,
+      start_: start,
+    }
+  }
+  #[inline]
+  pub fn finish(self) -> ::flatbuffers::WIPOffset<DeleteOffsetsResponse<'a>> {
+    let o = self.fbb_.end_table(self.start_);
+    ::flatbuffers::WIPOffset::new(o.value())
+  }
+}
+
+impl ::core::fmt::Debug for DeleteOffsetsResponse<'_> {
+  fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+    let mut ds = f.debug_struct("DeleteOffsetsResponse");
+      ds.field("error_code", &self.error_code());
+      ds.field("message", &self.message());
+      ds.field("results", &self.results());
+      ds.finish()
+  }
+}
 }  // pub mod native
 }  // pub mod tackboard
 

@@ -7,6 +7,7 @@
 //! the checksum made right.
 
 use bytes::Bytes;
+use tackboard_schema::consumer_protocol::{Assignment, Subscription};
 use tackboard_schema::frame::{self, Kind, Parsed};
 use tackboard_schema::kafka::*;
 use tackboard_schema::native::{self, read_head};
@@ -26,7 +27,7 @@ include!("../kafka_messages/every_api.rs");
 pub type Target = fn(&[u8]);
 
 /// Every target by its name, which is also that of its corpus.
-pub const TARGETS: [(&str, Target); 10] = [
+pub const TARGETS: [(&str, Target); 11] = [
     ("frame", frame),
     ("head", head),
     ("batch", batch),
@@ -37,6 +38,7 @@ pub const TARGETS: [(&str, Target); 10] = [
     ("index", segment_index),
     ("producer_snapshot", producer_snapshot),
     ("kafka", kafka),
+    ("consumer_protocol", consumer_protocol),
 ];
 
 const FRAME_BYTES_MAX: u32 = 1 << 20;
@@ -81,7 +83,7 @@ pub fn head(bytes: &[u8]) {
             [$(|bytes: &[u8]| read_head::<native::$table<'_>>(bytes).ok().map(|head| format!("{head:?}")),)*]
         };
     }
-    let readers: [HeadReader; 19] = tables![
+    let readers: [HeadReader; 41] = tables![
         ErrorResponse,
         HelloRequest,
         HelloResponse,
@@ -101,6 +103,28 @@ pub fn head(bytes: &[u8]) {
         FetchResponse,
         ListOffsetsRequest,
         ListOffsetsResponse,
+        FindCoordinatorRequest,
+        FindCoordinatorResponse,
+        JoinGroupRequest,
+        JoinGroupResponse,
+        SyncGroupRequest,
+        SyncGroupResponse,
+        HeartbeatRequest,
+        HeartbeatResponse,
+        LeaveGroupRequest,
+        LeaveGroupResponse,
+        OffsetCommitRequest,
+        OffsetCommitResponse,
+        OffsetFetchRequest,
+        OffsetFetchResponse,
+        ListGroupsRequest,
+        ListGroupsResponse,
+        DescribeGroupsRequest,
+        DescribeGroupsResponse,
+        DeleteGroupsRequest,
+        DeleteGroupsResponse,
+        DeleteOffsetsRequest,
+        DeleteOffsetsResponse,
     ];
     let Some((table, head)) = bytes.split_first() else {
         return;
@@ -388,5 +412,20 @@ pub fn kafka(bytes: &[u8]) {
     match is_response % 2 {
         0 => request(body, version),
         _ => response(body, version),
+    }
+}
+
+/// What members of a group tell each other. What is read is written and read again, to the same.
+pub fn consumer_protocol(bytes: &[u8]) {
+    if let Ok(subscription) = Subscription::decode(bytes) {
+        // Names and numbers take at least two bytes each where they are read.
+        assert!(subscription.topics.len() <= bytes.len() / 2);
+        let again = Subscription::decode(&subscription.encode());
+        assert_eq!(again, Ok(subscription));
+    }
+    if let Ok(assignment) = Assignment::decode(bytes) {
+        assert!(assignment.partitions.len() <= bytes.len() / 4);
+        let again = Assignment::decode(&assignment.encode());
+        assert_eq!(again, Ok(assignment));
     }
 }

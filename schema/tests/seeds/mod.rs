@@ -1,5 +1,6 @@
 //! The seeds of the corpora: a few honest structures of every kind.
 
+mod groups;
 mod kafka;
 
 use std::path::PathBuf;
@@ -80,6 +81,9 @@ pub fn write(folder: &dyn Fn(&str) -> PathBuf) {
     put("ledger", "seed", &ledger());
     put("index", "seed", &index());
     put("producer_snapshot", "seed", &producer_snapshot());
+    for (name, bytes) in groups::told_by_members() {
+        put("consumer_protocol", name, &bytes);
+    }
     for (name, bytes) in kafka::seeds() {
         put("kafka", &name, &bytes);
     }
@@ -252,6 +256,7 @@ fn producer_snapshot() -> Vec<u8> {
 fn heads() -> Vec<Vec<u8>> {
     let mut heads = requests_and_responses_about_topics();
     heads.extend(requests_and_responses_about_records());
+    heads.extend(groups::heads());
     heads
 }
 
