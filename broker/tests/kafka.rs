@@ -389,6 +389,22 @@ fn a_client_of_the_future_is_told_what_is_spoken_here() {
 }
 
 #[test]
+fn all_topics_are_named_to_a_librdkafka_that_sends_three_bytes_too_many() {
+    let data = folder();
+    let broker = broker(data.path(), "[0]", &[]);
+    let mut client = Client::of(&broker);
+    assert_eq!(client.create("orders", 1), 0);
+    // What librdkafka 2.16 sends for "all topics": where the array is null, the four bytes of an older form.
+    client
+        .stream
+        .write_all(b"\0\0\0\x19\0\x03\0\x0c\0\0\0\x63\0\x07rdkafka\0\0\0\0\0\x01\0\0")
+        .expect("is read");
+    let answer = client.receive::<MetadataRequest>(12, 0x63);
+    assert_eq!(answer.topics.len(), 1);
+    assert!(broker.shutdown());
+}
+
+#[test]
 fn what_is_no_request_ends_its_connection_and_nothing_else() {
     let data = folder();
     let broker = broker(data.path(), "[0]", &[]);

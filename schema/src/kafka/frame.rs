@@ -87,11 +87,12 @@ impl RequestFrame {
     }
 
     /// Reads the request. Panics if it isn't of the API that the header names.
+    ///
+    /// Bytes behind it are no fault, as they are none to Kafka: librdkafka asks for all topics with three bytes too
+    /// many (Metadata from version 9).
     pub fn body<R: Request>(mut self) -> Result<R, DecodeError> {
         assert_eq!(R::API, self.api, "the request of another API");
-        let request = R::read(&mut self.body)?;
-        self.body.finish()?;
-        Ok(request)
+        R::read(&mut self.body)
     }
 }
 
