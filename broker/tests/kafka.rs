@@ -1,148 +1,18 @@
 //! Kafka's door, from a socket: every request in its own words, answers in the order of the requests.
 
 mod support;
+#[path = "support/kafka.rs"]
+mod wire;
 
-use std::{
-    io::{Read as _, Write as _},
-    net::TcpStream,
-};
+use std::io::Write as _;
 
-use bytes::Bytes;
-use support::{PATIENCE, broker, folder};
-use tackboard_broker::embedded::Handle;
+use support::{broker, folder};
 use tackboard_schema::{
     ErrorCode, TimestampMs,
     kafka::*,
-    record_batch::{BatchBuilder, BatchHeader, Compression, check_batch},
+    record_batch::{BatchBuilder, Compression},
 };
-
-/// A client that speaks bare messages.
-struct Client {
-    stream: TcpStream,
-    next_id: i32,
-}
-
-impl Client {
-    fn of(broker: &Handle) -> Self {
-        let address = broker.kafka_address().expect("the door is open");
-        let stream = TcpStream::connect(address).expect("listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
-        Self { stream, next_id: 1 }
-    }
-
-    fn send<R: Request>(&mut self, version: i16, request: &R) -> i32 {
-        let id = self.next_id;
-        self.next_id += 1;
-        let mut frame = Vec::new();
-        encode_request(&mut frame, version, id, Some(&"test".into()), request).expect("fits");
-        self.stream.write_all(&frame).expect("is read");
-        id
-    }
-
-    fn frame(&mut self) -> Option<Bytes> {
-        let mut length = [0; LENGTH_PREFIX_BYTES];
-        self.stream.read_exact(&mut length).ok()?;
-        let mut frame = vec![0; i32::from_be_bytes(length) as usize];
-        self.stream.read_exact(&mut frame).expect("whole");
-        Some(Bytes::from(frame))
-    }
-
-    fn receive<R: Request>(&mut self, version: i16, id: i32) -> R::Response {
-        let frame = self.frame().expect("an answer");
-        assert_eq!(response_correlation_id(&frame), Ok(id));
-        decode_response(frame, version).expect("in its own words")
-    }
-
-    fn ask<R: Request>(&mut self, version: i16, request: &R) -> R::Response {
-        let id = self.send(version, request);
-        self.receive::<R>(version, id)
-    }
-
-    fn create(&mut self, name: &str, partitions: i32) -> i16 {
-        let topic = CreateTopicsRequestTopic {
-            name: name.into(),
-            num_partitions: partitions,
-            replication_factor: -1,
-            ..Default::default()
-        };
-        let request = CreateTopicsRequest {
-            topics: vec![topic],
-            ..Default::default()
-        };
-        self.ask(7, &request).topics[0].error_code
-    }
-
-    fn produce(&mut self, topic: &str, partition: i32, batch: Vec<u8>) -> ProduceResponsePartition {
-        let mut answer = self.ask(11, &produce(topic, partition, batch, -1));
-        answer.responses.remove(0).partition_responses.remove(0)
-    }
-
-    /// The door has closed the connection.
-    fn is_ended(&mut self) -> bool {
-        self.frame().is_none()
-    }
-}
-
-fn batch(values: &[&str]) -> Vec<u8> {
-    let mut builder = BatchBuilder::new(TimestampMs(1_000));
-    for value in values {
-        builder
-            .append(TimestampMs(1_000), None, Some(value.as_bytes()), &[])
-            .expect("fits");
-    }
-    builder.finish(None, Compression::None)
-}
-
-fn produce(topic: &str, partition: i32, batch: Vec<u8>, acks: i16) -> ProduceRequest {
-    let partition = ProduceRequestPartition {
-        index: partition,
-        records: Some(Records::Here(batch.into())),
-    };
-    ProduceRequest {
-        acks,
-        timeout_ms: 10_000,
-        topic_data: vec![ProduceRequestTopic {
-            name: topic.into(),
-            partition_data: vec![partition],
-        }],
-        ..Default::default()
-    }
-}
-
-fn fetch(topic: &str, partitions: &[i32], offset: i64, max_wait_ms: i32) -> FetchRequest {
-    let partition = |partition: &i32| FetchRequestPartition {
-        partition: *partition,
-        fetch_offset: offset,
-        partition_max_bytes: 1 << 20,
-        ..Default::default()
-    };
-    FetchRequest {
-        max_wait_ms,
-        min_bytes: 1,
-        topics: vec![FetchRequestTopic {
-            topic: topic.into(),
-            partitions: partitions.iter().map(partition).collect(),
-            ..Default::default()
-        }],
-        ..Default::default()
-    }
-}
-
-/// Offsets of the batches of an answer.
-fn offsets(partition: &FetchResponsePartition) -> Vec<i64> {
-    let Some(Records::Here(records)) = &partition.records else {
-        panic!("records are never null");
-    };
-    let mut rest = &records[..];
-    let mut offsets = Vec::new();
-    while !rest.is_empty() {
-        let header = BatchHeader::read(rest).expect("a batch");
-        check_batch(rest, 1 << 20).expect("whole, and its checksum right");
-        offsets.push(header.base_offset.0);
-        rest = &rest[header.total_length()..];
-    }
-    offsets
-}
+use wire::{Client, batch, fetch, offsets, produce};
 
 #[test]
 fn what_is_produced_is_fetched_in_every_version_that_is_served() {
@@ -376,7 +246,7 @@ fn a_client_of_the_future_is_told_what_is_spoken_here() {
     let keys: Vec<_> = answer.api_keys.iter().map(|api| api.api_key).collect();
     assert_eq!(
         keys,
-        [0, 1, 2, 3, 18, 19, 20, 22],
+        [0, 1, 2, 3, 18, 19, 20, 22, 23, 32, 33, 37, 44, 60],
         "what has no handler is not advertised"
     );
     let produce = answer

@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::fault::{Fault, Faults, Origin};
 use super::host::Host;
-use super::model::Config;
+use super::model::{Config, Stated};
 use super::resolve::resolve;
 use super::settings::{self, Setting};
 use super::value::{Value, Written};
@@ -124,6 +124,19 @@ impl Entries {
         self.by_key
             .get(key)
             .unwrap_or_else(|| panic!("{key} is not in the table of settings"))
+    }
+
+    /// All of them, in the order of the table.
+    pub(super) fn stated(&self) -> Vec<Stated> {
+        let stated = |setting: &'static Setting| {
+            let entry = self.entry(setting.key);
+            Stated {
+                setting,
+                value: setting.kind.plain(&entry.value),
+                default: setting.kind.plain(&default_entry(setting).value),
+            }
+        };
+        settings::all().map(stated).collect()
     }
 
     fn data_dir(&self) -> &Path {

@@ -25,5 +25,5 @@ pub use fault::{Fault, Faults, Origin};
 pub use host::Host;
 pub use load::{Sources, load, load_for};
 pub use model::{
-    Config, CoreMemory, DirectIo, LogFormat, Logging, MemoryBudget, MissingLedger, SyncFs,
+    Config, CoreMemory, DirectIo, LogFormat, Logging, MemoryBudget, MissingLedger, Stated, SyncFs,
 };

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use tackboard_schema::{Acks, BrokerId, Durability};
 
+use super::settings::Setting;
+
 /// Everything a broker is told at its start.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -91,6 +93,19 @@ pub struct Config {
     pub shutdown_deadline: Duration,
     /// Structured log of the process.
     pub logging: Logging,
+    /// Every setting as it was given, in the order of the table, for whoever asks.
+    pub stated: Vec<Stated>,
+}
+
+/// A setting as it was given. Values are plain: sizes are numbers of bytes, durations of milliseconds, and -1 is no limit.
+#[derive(Clone, Debug)]
+pub struct Stated {
+    /// Which.
+    pub setting: &'static Setting,
+    /// What holds.
+    pub value: String,
+    /// What holds unless another value is given.
+    pub default: String,
 }
 
 /// What to do where the file system refuses direct I/O.

@@ -142,6 +142,7 @@ impl Reader<'_> {
                     _ => LogFormat::Text,
                 },
             },
+            stated: self.entries.stated(),
         }
     }
 

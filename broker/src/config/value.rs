@@ -127,6 +127,34 @@ impl Kind {
         }
     }
 
+    /// A value of this type without units, as [`Stated`](super::model::Stated) has it.
+    pub(super) fn plain(&self, value: &Value) -> String {
+        let is_number = matches!(
+            self,
+            Kind::Size { .. } | Kind::Duration { .. } | Kind::Integer { .. }
+        );
+        match value {
+            Value::Word("none") if is_number => "-1".to_owned(),
+            Value::Word(word) => (*word).to_owned(),
+            Value::Size(bytes) => bytes.to_string(),
+            // Only what spins is told in less.
+            Value::Duration(duration) if duration.subsec_micros() % 1000 != 0 => {
+                show_duration(*duration)
+            }
+            Value::Duration(duration) => duration.as_millis().to_string(),
+            Value::Integer(number) => number.to_string(),
+            Value::Address(address) => address.to_string(),
+            Value::HostPort(host, port) => format!("{host}:{port}"),
+            Value::Host(host) => host.clone(),
+            Value::Path(path) => path.display().to_string(),
+            Value::Cores(cores) => {
+                let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
+                cores.join(",")
+            }
+            Value::Acks(acks) => acks.to_string(),
+        }
+    }
+
     /// The words that this type accepts besides its values.
     pub(super) fn words(&self) -> &'static [&'static str] {
         match self {

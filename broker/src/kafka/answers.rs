@@ -28,8 +28,8 @@ pub enum Form {
     Plain,
     /// A produce request of a client that waits for no answer.
     Silent,
-    /// Topics that are created or deleted one by one.
-    Topics(super::create_topics::Changes),
+    /// Topics that are changed one by one.
+    Changes(super::changes::Changes),
 }
 
 /// The answers that a connection owes.

@@ -1,199 +1,100 @@
-//! CreateTopics: one change of the metadata a topic, one answer for all.
+//! CreateTopics, versions 2-7.
+//!
+//! A count or replication factor of -1 is the broker's own, in every version. The answer names all settings of the topic
+//! (KIP-525), also when it is only tried (`validate_only`).
+//!
+//! Not honoured: assignments of replicas, which are refused; the time-out, since a change is decided at once or not at
+//! all.
 
-use tackboard_logic::metadata::{MetadataRefusal, Outcome};
+use tackboard_logic::metadata::TopicSetting;
 use tackboard_schema::{
-    CorrelationId, ErrorCode, TopicId,
+    ErrorCode,
     kafka::{
-        ApiKey, CreateTopicsRequest, CreateTopicsResponse, CreateTopicsResponseTopic,
-        DeleteTopicsResponse, DeleteTopicsResponseTopic, Str,
+        CreateTopicsRequest, CreateTopicsRequestTopic, CreateTopicsResponse,
+        CreateTopicsResponseConfig, CreateTopicsResponseTopic,
     },
 };
 
 use super::{
-    answers::{Answers, Form},
-    codes::kafka_code,
+    changes::{self, Change, refused},
+    configs,
     handlers::Call,
 };
-use crate::{
-    bridge::ProposalResult,
-    native::{connection::Connection, handlers::ENTRIES_MAX},
-};
-
-/// Topics of one request that are changed.
-pub struct Changes {
-    /// In the order of the request.
-    topics: Vec<Change>,
-    /// Changes that are not decided yet.
-    waiting: usize,
-}
-
-/// One topic.
-#[derive(Default)]
-pub(super) struct Change {
-    pub name: Option<Str>,
-    pub topic_id: TopicId,
-    pub partitions: i32,
-    pub replication_factor: i16,
-    /// How it ended.
-    pub refusal: Option<(ErrorCode, String)>,
-}
-
-impl Changes {
-    /// Changes that are about to be proposed.
-    pub(super) fn new(topics: Vec<Change>) -> Self {
-        let waiting = topics
-            .iter()
-            .filter(|topic| topic.refusal.is_none())
-            .count();
-        Self { topics, waiting }
-    }
-}
+use crate::config::Config;
 
 pub(super) fn handle(call: Call<'_>, request: CreateTopicsRequest) {
-    let mut asked = Vec::new();
-    let changes = request.topics.iter().enumerate().map(|(index, topic)| {
-        let refuse = |code, message: &str| Some((code, message.to_owned()));
-        let refusal = if index >= ENTRIES_MAX {
-            refuse(
-                ErrorCode::PolicyViolation,
-                "more topics than one request may name",
-            )
-        } else if request.validate_only {
-            refuse(ErrorCode::InvalidRequest, "checking alone is not offered")
-        } else if topic.configs.iter().any(|config| config.value.is_none()) {
-            refuse(ErrorCode::InvalidConfig, "a setting without a value")
-        } else if !topic.assignments.is_empty() {
-            refuse(
-                ErrorCode::InvalidRequest,
-                "the broker assigns replicas itself",
-            )
-        } else {
-            None
-        };
-        asked.push(refusal.is_none());
-        Change {
-            name: Some(topic.name.clone()),
-            partitions: topic.num_partitions,
-            replication_factor: topic.replication_factor,
-            refusal,
-            ..Change::default()
-        }
-    });
-    let changes = Changes::new(changes.collect());
-    let Call {
-        state,
-        connection,
-        answers,
-        number,
-        ..
-    } = call;
-    connection.take_in(Default::default());
-    answers.with(number, |asked| asked.form = Form::Topics(changes));
-    for (index, (topic, is_asked)) in request.topics.iter().zip(asked).enumerate() {
-        if is_asked {
-            let configs = topic.configs.iter();
-            let configs = configs.filter_map(|config| {
-                Some((config.name.to_string(), config.value.as_ref()?.to_string()))
-            });
-            let size = (topic.num_partitions, topic.replication_factor);
-            state.create_topic_for_kafka(
-                connection,
-                number,
-                index,
-                &topic.name,
-                size,
-                configs.collect(),
-            );
-        }
-    }
-    answer_when_decided(answers, connection, number);
-}
-
-/// One of the changes of a request was decided.
-pub fn decided(
-    answers: &Answers,
-    connection: &Connection,
-    number: CorrelationId,
-    index: usize,
-    size: Option<(i32, i16)>,
-    result: ProposalResult,
-) {
-    answers.with(number, |asked| {
-        let Form::Topics(changes) = &mut asked.form else {
-            return;
-        };
-        changes.waiting -= 1;
-        let change = &mut changes.topics[index];
-        if let Some((partitions, replication_factor)) = size {
-            change.partitions = partitions;
-            change.replication_factor = replication_factor;
-        }
-        match result {
-            Ok(decided) => match decided.outcome {
-                Outcome::TopicCreated { topic_id, .. } | Outcome::TopicDeleted { topic_id, .. } => {
-                    change.topic_id = topic_id
-                }
-                _ => {}
-            },
-            Err(MetadataRefusal { code, message }) => change.refusal = Some((code, message)),
-        }
-    });
-    answer_when_decided(answers, connection, number);
-}
-
-pub(super) fn answer_when_decided(
-    answers: &Answers,
-    connection: &Connection,
-    number: CorrelationId,
-) {
-    let decided = answers.with(number, |asked| match &mut asked.form {
-        Form::Topics(changes) if changes.waiting == 0 => {
-            Some((asked.api, std::mem::take(&mut changes.topics)))
-        }
-        _ => None,
-    });
-    let Some(Some((api, topics))) = decided else {
-        return;
-    };
-    if api == ApiKey::DeleteTopics {
-        let responses = topics.into_iter().map(|change| {
-            let (error_code, error_message) = told(&change);
-            DeleteTopicsResponseTopic {
-                name: change.name,
-                topic_id: change.topic_id,
-                error_code,
-                error_message,
+    let state = &*call.state;
+    let asked = request.topics.into_iter().map(|topic| {
+        let command = settings(&topic).and_then(|configs| {
+            if !topic.assignments.is_empty() {
+                let message = "the broker assigns replicas itself";
+                return refused(ErrorCode::InvalidReplicaAssignment, message);
             }
+            let size = (topic.num_partitions, topic.replication_factor);
+            Ok(state.topic_to_create(&topic.name, size, configs).0)
         });
-        let response = DeleteTopicsResponse {
-            responses: responses.collect(),
-            ..DeleteTopicsResponse::default()
-        };
-        return answers.respond(connection, number, &response);
-    }
-    let topics = topics.into_iter().map(|change| {
-        let (error_code, error_message) = told(&change);
-        CreateTopicsResponseTopic {
-            name: change.name.unwrap_or_default(),
+        (Change::of(topic.name), command)
+    });
+    let asked = asked.collect();
+    changes::propose(call, asked, request.validate_only);
+}
+
+/// The settings of a new topic, under our names.
+fn settings(
+    topic: &CreateTopicsRequestTopic,
+) -> Result<Vec<(String, String)>, tackboard_logic::metadata::MetadataRefusal> {
+    let pairs = topic.configs.iter().map(|config| match &config.value {
+        Some(value) => {
+            let key = TopicSetting::key_from_kafka(&config.name);
+            Ok((key.to_owned(), value.to_string()))
+        }
+        None => refused(ErrorCode::InvalidConfig, "a setting without a value"),
+    });
+    pairs.collect()
+}
+
+/// The answer, once every topic is decided.
+pub(super) fn answer(config: &Config, changes: Vec<Change>) -> CreateTopicsResponse {
+    let topics = changes.into_iter().map(|change| {
+        let (error_code, error_message) = change.told();
+        let told = CreateTopicsResponseTopic {
             topic_id: change.topic_id,
             error_code,
             error_message,
-            num_partitions: change.partitions,
-            replication_factor: change.replication_factor,
-            configs: Some(Vec::new()),
+            num_partitions: -1,
+            replication_factor: -1,
             ..CreateTopicsResponseTopic::default()
+        };
+        let told = match &change.topic {
+            None => told,
+            Some(topic) => {
+                let replicas = topic.partitions.first().map(|first| first.replicas.len());
+                let configs = configs::of_topic(config, topic);
+                CreateTopicsResponseTopic {
+                    num_partitions: topic.partitions.len() as i32,
+                    replication_factor: replicas.unwrap_or(0) as i16,
+                    configs: Some(configs.into_iter().map(setting).collect()),
+                    ..told
+                }
+            }
+        };
+        CreateTopicsResponseTopic {
+            name: change.name.unwrap_or_default(),
+            ..told
         }
     });
-    let response = CreateTopicsResponse {
+    CreateTopicsResponse {
         topics: topics.collect(),
         ..CreateTopicsResponse::default()
-    };
-    answers.respond(connection, number, &response);
+    }
 }
 
-fn told(change: &Change) -> (i16, Option<Str>) {
-    match &change.refusal {
-        Some((code, message)) => (kafka_code(*code), Some(message.as_str().into())),
-        None => (0, None),
+fn setting(shown: configs::Shown<'_>) -> CreateTopicsResponseConfig {
+    CreateTopicsResponseConfig {
+        name: shown.name.into(),
+        value: Some(shown.value().into()),
+        read_only: shown.read_only,
+        config_source: shown.source().code(),
+        is_sensitive: false,
     }
 }

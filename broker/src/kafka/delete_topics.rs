@@ -1,55 +1,53 @@
-//! DeleteTopics: one change of the metadata a topic, one answer for all.
+//! DeleteTopics, versions 1-6: by name, or by id (KIP-516).
+//!
+//! Not honoured: the time-out, since a change is decided at once or not at all.
 
 use tackboard_logic::metadata::Command;
-use tackboard_schema::{ErrorCode, TopicId, kafka::DeleteTopicsRequest};
+use tackboard_schema::kafka::{
+    DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicsResponseTopic,
+};
 
 use super::{
-    answers::Form,
-    create_topics::{Change, Changes, answer_when_decided},
+    changes::{self, Change},
     handlers::Call,
 };
-use crate::native::handlers::ENTRIES_MAX;
 
 pub(super) fn handle(call: Call<'_>, request: DeleteTopicsRequest) {
-    let Call {
-        state,
-        connection,
-        answers,
-        number,
-        ..
-    } = call;
-    let named = request
-        .topic_names
-        .into_iter()
-        .map(|name| (Some(name), TopicId([0; 16])));
-    let topics = request
-        .topics
-        .into_iter()
-        .map(|topic| (topic.name, topic.topic_id));
-    let topics: Vec<_> = named.chain(topics).collect();
-    let changes = topics
-        .iter()
-        .enumerate()
-        .map(|(index, (name, topic_id))| Change {
-            name: name.clone(),
-            topic_id: *topic_id,
-            refusal: (index >= ENTRIES_MAX).then(|| {
-                let message = "more topics than one request may name";
-                (ErrorCode::PolicyViolation, message.to_owned())
-            }),
-            ..Change::default()
-        });
-    let changes = Changes::new(changes.collect());
-    connection.take_in(Default::default());
-    answers.with(number, |asked| asked.form = Form::Topics(changes));
-    for (index, (name, topic_id)) in topics.into_iter().take(ENTRIES_MAX).enumerate() {
-        let command = match name {
-            Some(name) => Command::DeleteTopic {
-                name: name.to_string(),
-            },
-            None => Command::DeleteTopicById { topic_id },
+    let by_name = |name: tackboard_schema::kafka::Str| {
+        let command = Command::DeleteTopic {
+            name: name.to_string(),
         };
-        state.delete_topic_for_kafka(connection, number, index, command);
+        (Change::of(name), Ok(command))
+    };
+    let named = request.topic_names.into_iter().map(by_name);
+    let topics = request.topics.into_iter().map(|topic| match topic.name {
+        Some(name) => by_name(name),
+        None => {
+            let topic_id = topic.topic_id;
+            let change = Change {
+                name: None,
+                topic_id,
+                ..Change::of("".into())
+            };
+            (change, Ok(Command::DeleteTopicById { topic_id }))
+        }
+    });
+    changes::propose(call, named.chain(topics).collect(), false);
+}
+
+/// The answer, once every topic is decided.
+pub(super) fn answer(changes: Vec<Change>) -> DeleteTopicsResponse {
+    let responses = changes.into_iter().map(|change| {
+        let (error_code, error_message) = change.told();
+        DeleteTopicsResponseTopic {
+            name: change.name,
+            topic_id: change.topic_id,
+            error_code,
+            error_message,
+        }
+    });
+    DeleteTopicsResponse {
+        responses: responses.collect(),
+        ..DeleteTopicsResponse::default()
     }
-    answer_when_decided(answers, connection, number);
 }

@@ -7,16 +7,19 @@ use tackboard_logic::request::account::Held;
 use tackboard_schema::{
     CorrelationId,
     kafka::{
-        ApiKey, ApiVersionsRequest, ApiVersionsResponse, FetchRequest, ListOffsetsRequest,
-        ProduceRequest, Request, RequestFault, RequestFrame, Response, api_versions,
-        unsupported_api_versions,
+        AlterConfigsRequest, ApiKey, ApiVersionsRequest, ApiVersionsResponse,
+        DescribeConfigsRequest, FetchRequest, IncrementalAlterConfigsRequest, ListOffsetsRequest,
+        OffsetForLeaderEpochRequest, ProduceRequest, Request, RequestFault, RequestFrame, Response,
+        api_versions, unsupported_api_versions,
     },
 };
 
 use super::session::FrameFault;
 use super::{
+    alter_configs,
     answers::{Answers, Asked, Form},
-    create_topics, delete_topics, fetch, init_producer_id, list_offsets, metadata, produce,
+    create_partitions, create_topics, delete_topics, describe_cluster, describe_configs, fetch,
+    init_producer_id, list_offsets, metadata, offset_for_leader_epoch, produce,
 };
 use crate::{
     native::{connection::Connection, handlers::ENTRIES_MAX},
@@ -33,6 +36,12 @@ pub const OFFERED: &[ApiKey] = &[
     ApiKey::CreateTopics,
     ApiKey::DeleteTopics,
     ApiKey::InitProducerId,
+    ApiKey::OffsetForLeaderEpoch,
+    ApiKey::DescribeConfigs,
+    ApiKey::AlterConfigs,
+    ApiKey::CreatePartitions,
+    ApiKey::IncrementalAlterConfigs,
+    ApiKey::DescribeCluster,
 ];
 
 /// What a client is told of them.
@@ -148,6 +157,33 @@ pub fn handle(
         ApiKey::InitProducerId => init_producer_id::handle(call, &read(frame)?),
         ApiKey::CreateTopics => create_topics::handle(call, read(frame)?),
         ApiKey::DeleteTopics => delete_topics::handle(call, read(frame)?),
+        ApiKey::CreatePartitions => create_partitions::handle(call, read(frame)?),
+        ApiKey::DescribeCluster => describe_cluster::handle(call, &read(frame)?),
+        ApiKey::OffsetForLeaderEpoch => {
+            let request: OffsetForLeaderEpochRequest = read(frame)?;
+            let counts = request.topics.iter().map(|topic| topic.partitions.len());
+            bounded(ApiKey::OffsetForLeaderEpoch, counts.sum())?;
+            offset_for_leader_epoch::handle(call, request);
+        }
+        ApiKey::DescribeConfigs => {
+            let request: DescribeConfigsRequest = read(frame)?;
+            let counts = (request.resources.iter())
+                .map(|resource| 1 + resource.configuration_keys.as_ref().map_or(0, Vec::len));
+            bounded(ApiKey::DescribeConfigs, counts.sum())?;
+            describe_configs::handle(call, request);
+        }
+        ApiKey::AlterConfigs => {
+            let request: AlterConfigsRequest = read(frame)?;
+            let counts = (request.resources.iter()).map(|resource| 1 + resource.configs.len());
+            bounded(ApiKey::AlterConfigs, counts.sum())?;
+            alter_configs::handle(call, request);
+        }
+        ApiKey::IncrementalAlterConfigs => {
+            let request: IncrementalAlterConfigsRequest = read(frame)?;
+            let counts = (request.resources.iter()).map(|resource| 1 + resource.configs.len());
+            bounded(ApiKey::IncrementalAlterConfigs, counts.sum())?;
+            alter_configs::handle_incremental(call, request);
+        }
         other => {
             return Err(FrameFault::from(RequestFault::UnknownApi {
                 key: other.code(),
@@ -161,7 +197,7 @@ fn read<R: Request>(frame: RequestFrame) -> Result<R, RequestFault> {
     Ok(frame.body()?)
 }
 
-/// Whether a request names no more partitions than one may.
+/// Whether a request names no more partitions, or settings, than one may.
 fn bounded(api: ApiKey, count: usize) -> Result<(), FrameFault> {
     if count > ENTRIES_MAX {
         return Err(FrameFault::Entries { api, count });

@@ -7,14 +7,21 @@
 //! Not here: the messages themselves (`tackboard_schema::kafka`), and what happens to them behind the door, which is the
 //! same as for the native one.
 
+mod alter_configs;
 pub mod answers;
+pub mod changes;
 pub mod codes;
-pub mod create_topics;
+mod configs;
+mod create_partitions;
+mod create_topics;
 mod delete_topics;
+mod describe_cluster;
+mod describe_configs;
 pub mod fetch;
 pub mod handlers;
 pub mod init_producer_id;
 pub mod list_offsets;
 mod metadata;
+pub mod offset_for_leader_epoch;
 pub mod produce;
 pub mod session;

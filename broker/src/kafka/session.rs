@@ -27,7 +27,7 @@ pub enum FrameFault {
         max: u32,
     },
     /// A request that names too much.
-    #[error("{api} for {count} partitions; at most {ENTRIES_MAX} are allowed")]
+    #[error("{api} for {count} partitions or settings; at most {ENTRIES_MAX} are allowed")]
     Entries {
         /// Which.
         api: ApiKey,

@@ -194,12 +194,12 @@ impl State {
             replication_factor,
         };
         let target = ProposalTarget::Topic(connection.clone(), correlation_id, change);
-        self.propose_topic(target, command);
+        self.propose_if_room(target, command);
     }
 
     /// The command that creates a topic, and how many partitions and replicas it will have. -1 stands for the broker's
     /// own numbers.
-    fn topic_to_create(
+    pub fn topic_to_create(
         &self,
         name: &str,
         (partitions, replication_factor): (i32, i16),
@@ -224,10 +224,14 @@ impl State {
         (command, (partitions, replication_factor))
     }
 
-    /// Proposes a topic, if there is room on the disk for it.
-    fn propose_topic(&mut self, target: ProposalTarget, command: Command) {
-        if self.machine.is_short_of_space() {
-            // Its partitions could not be opened.
+    /// Proposes a change, if there is room on the disk for the partitions that it brings.
+    fn propose_if_room(&mut self, target: ProposalTarget, command: Command) {
+        let brings_partitions = matches!(
+            command,
+            Command::CreateTopic(_) | Command::CreatePartitions { .. }
+        );
+        if brings_partitions && self.machine.is_short_of_space() {
+            // They could not be opened.
             let refusal = MetadataRefusal {
                 code: ErrorCode::StorageFull,
                 message: format!(
@@ -241,41 +245,20 @@ impl State {
         }
     }
 
-    /// Proposes one topic of a request of a client of Kafka.
-    pub fn create_topic_for_kafka(
-        &mut self,
-        connection: &Rc<Connection>,
-        number: CorrelationId,
-        index: usize,
-        name: &str,
-        size: (i32, i16),
-        configs: Vec<(String, String)>,
-    ) {
-        let (command, size) = self.topic_to_create(name, size, configs);
-        let target = ProposalTarget::KafkaTopic {
-            connection: connection.clone(),
-            number,
-            index,
-            size: Some(size),
-        };
-        self.propose_topic(target, command);
-    }
-
-    /// Proposes the end of one topic of a request of a client of Kafka.
-    pub fn delete_topic_for_kafka(
+    /// Proposes one change of a request of a client of Kafka.
+    pub fn change_for_kafka(
         &mut self,
         connection: &Rc<Connection>,
         number: CorrelationId,
         index: usize,
         command: Command,
     ) {
-        let target = ProposalTarget::KafkaTopic {
+        let target = ProposalTarget::KafkaChange {
             connection: connection.clone(),
             number,
             index,
-            size: None,
         };
-        self.propose(target, command);
+        self.propose_if_room(target, command);
     }
 
     /// Proposes a topic that a client of Kafka has asked for and that is not there. What the client is told: to ask again
@@ -285,7 +268,7 @@ impl State {
             return ErrorCode::InvalidTopicException;
         }
         let (command, _) = self.topic_to_create(name, (-1, -1), Vec::new());
-        self.propose_topic(ProposalTarget::UnaskedTopic, command);
+        self.propose_if_room(ProposalTarget::UnaskedTopic, command);
         ErrorCode::LeaderNotAvailable
     }
 
@@ -386,23 +369,11 @@ impl State {
         self.progress.work_done();
         match target {
             ProposalTarget::ProducerIds => self.producer_ids_arrived(result),
-            ProposalTarget::KafkaTopic {
+            ProposalTarget::KafkaChange {
                 connection,
                 number,
                 index,
-                size,
-            } => {
-                if let Some(answers) = connection.kafka() {
-                    kafka::create_topics::decided(
-                        answers,
-                        &connection,
-                        number,
-                        index,
-                        size,
-                        result,
-                    );
-                }
-            }
+            } => kafka::changes::decided(self, &connection, number, index, result),
             ProposalTarget::UnaskedTopic => {
                 if let Err(MetadataRefusal { code, message }) = result {
                     tracing::debug!(%code, message, "a topic that a client asked for was not created");

@@ -19,7 +19,9 @@ use tackboard_logic::{
     },
     shard::interface::{FetchEntry, Input},
 };
-use tackboard_schema::{CoreId, CorrelationId, ErrorCode, Offset, TimestampMs, TopicPartition};
+use tackboard_schema::{
+    CoreId, CorrelationId, ErrorCode, LeaderEpoch, Offset, TimestampMs, TopicPartition,
+};
 
 use super::{
     loan,
@@ -132,6 +134,7 @@ impl State {
                 loan: None,
             },
             Work::ListOffsets(_) => WorkOutcome::ListOffsets(all(entries, failure)),
+            Work::EpochEnds(_) => WorkOutcome::EpochEnds(all(entries, failure)),
             Work::Describe(_) => WorkOutcome::Describe(all(entries, failure)),
         }
     }
@@ -207,6 +210,9 @@ impl State {
             (Body::ListOffsets { entries }, WorkOutcome::ListOffsets(outcomes)) => {
                 fill(entries, indexes, outcomes);
             }
+            (Body::EpochEnds { entries }, WorkOutcome::EpochEnds(outcomes)) => {
+                fill(entries, indexes, outcomes);
+            }
             (Body::Describe { entries }, WorkOutcome::Describe(outcomes)) => {
                 fill(entries, indexes, outcomes);
             }
@@ -225,6 +231,7 @@ impl State {
             },
             Body::Fetch { entries, .. } => self.lend(asker, entries),
             Body::ListOffsets { entries } => WorkOutcome::ListOffsets(all_taken(entries)),
+            Body::EpochEnds { entries } => WorkOutcome::EpochEnds(all_taken(entries)),
             Body::Describe { entries } => WorkOutcome::Describe(all_taken(entries)),
         }
     }
@@ -273,6 +280,7 @@ impl State {
                 request
             }
             Work::ListOffsets(entries) => self.list_offsets_for(origin, entries),
+            Work::EpochEnds(entries) => self.epoch_ends_for(origin, entries),
             Work::Describe(entries) => self.describe_for(origin, &entries),
         };
         self.handed_out(request);
@@ -368,6 +376,23 @@ impl State {
         for (index, (name, timestamp)) in (0..).zip(entries) {
             match self.topics.served(name) {
                 Ok(log) => self.list_offset_here(request, index, log, timestamp),
+                Err(failure) => self.entry_failed(request, index, failure),
+            }
+        }
+        request
+    }
+
+    fn epoch_ends_for(
+        &mut self,
+        origin: Origin,
+        entries: Vec<(TopicPartition, LeaderEpoch)>,
+    ) -> Key {
+        let names = entries.iter().map(|(name, _)| *name);
+        let body = |entries| Body::EpochEnds { entries };
+        let request = self.begin_for(origin, names, body);
+        for (index, (name, epoch)) in (0..).zip(entries) {
+            match self.topics.served(name) {
+                Ok(log) => self.epoch_end_here(request, index, log, epoch),
                 Err(failure) => self.entry_failed(request, index, failure),
             }
         }

@@ -9,6 +9,7 @@ use std::{rc::Rc, sync::Arc};
 
 use bytes::Bytes;
 use tackboard_logic::{
+    log::EpochEnd,
     metadata::Topic,
     request::{
         by_core::ByCore,
@@ -20,8 +21,8 @@ use tackboard_logic::{
     shard::interface::{FetchEntry, LogDescription, LogId},
 };
 use tackboard_schema::{
-    CorrelationId, ErrorCode, Offset, PartitionIndex, TOPIC_NAME_LENGTH_MAX, TimestampMs,
-    TopicPartition,
+    CorrelationId, ErrorCode, LeaderEpoch, Offset, PartitionIndex, TOPIC_NAME_LENGTH_MAX,
+    TimestampMs, TopicPartition,
 };
 
 use super::{
@@ -183,6 +184,18 @@ impl State {
         let Placed { asked, entries } = placed;
         let key = self.begin_from(connection, number, 0, Body::ListOffsets { entries });
         self.hand_each_out(key, asked, Self::list_offset_here, Work::ListOffsets);
+    }
+
+    /// Takes in a look-up of where leader epochs end.
+    pub fn epoch_ends(
+        &mut self,
+        connection: &Rc<Connection>,
+        number: CorrelationId,
+        placed: Placed<LeaderEpoch, Option<EpochEnd>>,
+    ) {
+        let Placed { asked, entries } = placed;
+        let key = self.begin_from(connection, number, 0, Body::EpochEnds { entries });
+        self.hand_each_out(key, asked, Self::epoch_end_here, Work::EpochEnds);
     }
 
     /// Takes in a description of partitions.

@@ -8,6 +8,7 @@ use std::{ops::Range, rc::Rc, sync::Arc};
 use bytes::Bytes;
 use glommio::io::{DmaBuffer, ReadResult};
 use tackboard_logic::{
+    log::EpochEnd,
     request::{
         account::Held,
         fetch::Bounds,
@@ -18,7 +19,8 @@ use tackboard_logic::{
     shard::interface::{LogDescription, Ticket},
 };
 use tackboard_schema::{
-    CoreId, CorrelationId, ErrorCode, Offset, PartitionIndex, TimestampMs, TopicPartition,
+    CoreId, CorrelationId, ErrorCode, LeaderEpoch, Offset, PartitionIndex, TimestampMs,
+    TopicPartition,
 };
 
 use super::{cold::Hold, loan::Loan, slab::Key};
@@ -194,6 +196,11 @@ pub enum Body {
         /// One a partition.
         entries: Vec<Entry<ListedOffset>>,
     },
+    /// Look up where leader epochs end.
+    EpochEnds {
+        /// One a partition.
+        entries: Vec<Entry<Option<EpochEnd>>>,
+    },
     /// Describe partitions.
     Describe {
         /// One a partition.
@@ -208,6 +215,7 @@ impl Body {
             Body::Produce { entries, .. } => entries.len(),
             Body::Fetch { entries, .. } => entries.len(),
             Body::ListOffsets { entries } => entries.len(),
+            Body::EpochEnds { entries } => entries.len(),
             Body::Describe { entries } => entries.len(),
         }
     }
@@ -287,6 +295,8 @@ pub enum Work {
     },
     /// Look these up.
     ListOffsets(Vec<(TopicPartition, TimestampMs)>),
+    /// Look up where these leader epochs end.
+    EpochEnds(Vec<(TopicPartition, LeaderEpoch)>),
     /// Describe these.
     Describe(Vec<TopicPartition>),
 }
@@ -319,6 +329,8 @@ pub enum WorkOutcome {
     },
     /// Of `Work::ListOffsets`.
     ListOffsets(Vec<Result<ListedOffset, Failure>>),
+    /// Of `Work::EpochEnds`.
+    EpochEnds(Vec<Result<Option<EpochEnd>, Failure>>),
     /// Of `Work::Describe`.
     Describe(Vec<Result<LogDescription, Failure>>),
 }

@@ -50,16 +50,14 @@ pub struct OpenedLog {
 pub enum ProposalTarget {
     /// A client that creates or deletes a topic.
     Topic(Rc<Connection>, CorrelationId, super::control::TopicChange),
-    /// A client of Kafka that creates or deletes a topic: the one with this index in its request.
-    KafkaTopic {
+    /// A client of Kafka that changes topics: the one with this index in its request.
+    KafkaChange {
         /// Whose request.
         connection: Rc<Connection>,
         /// Which.
         number: CorrelationId,
-        /// The topic's index.
+        /// The change's index.
         index: usize,
-        /// Partitions and replicas of one that is created.
-        size: Option<(i32, i16)>,
     },
     /// A topic that a client of Kafka asked for and that was not there.
     UnaskedTopic,
@@ -275,6 +273,7 @@ impl State {
             Body::Produce { entries, .. } => first_failure(entries),
             Body::Fetch { entries, .. } => first_failure(entries),
             Body::ListOffsets { entries } => first_failure(entries),
+            Body::EpochEnds { entries } => first_failure(entries),
             Body::Describe { entries } => first_failure(entries),
         };
         if let Some((topic, partition, failure)) = failure {
@@ -298,6 +297,9 @@ impl State {
                 Body::ListOffsets { entries } => {
                     kafka::list_offsets::answer(answers, connection, number, &entries);
                 }
+                Body::EpochEnds { entries } => {
+                    kafka::offset_for_leader_epoch::answer(answers, connection, number, &entries);
+                }
                 Body::Describe { .. } | Body::Fetch { .. } => {
                     unreachable!("not asked for by this door, or answered above")
                 }
@@ -311,7 +313,9 @@ impl State {
                 answer::list_offsets(heads, connection, number, &entries);
             }
             Body::Describe { entries } => self.answer_description(connection, number, &entries),
-            Body::Fetch { .. } => unreachable!("answered above"),
+            Body::EpochEnds { .. } | Body::Fetch { .. } => {
+                unreachable!("not asked for by this door, or answered above")
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use tackboard_logic::{
     },
     shard::interface::{Append, FetchEntry, Input, LogId, PayloadId, Ticket},
 };
-use tackboard_schema::{ErrorCode, TimestampMs, record_batch::check_batch};
+use tackboard_schema::{ErrorCode, LeaderEpoch, TimestampMs, record_batch::check_batch};
 
 use super::{
     launch::Launch,
@@ -237,6 +237,21 @@ impl State {
         }
     }
 
+    /// Looks up where a leader epoch ends in a log of this core.
+    pub fn epoch_end_here(&mut self, request: Key, entry: u32, log: LogId, epoch: LeaderEpoch) {
+        let outcome = match self.machine.is_truncating(log) {
+            true => Err(Failure::plain(ErrorCode::NotLeaderOrFollower)),
+            false => Ok(self.machine.epoch_end(log, epoch)),
+        };
+        if let Some(Pending {
+            body: Body::EpochEnds { entries },
+            ..
+        }) = self.requests.get_mut(request)
+        {
+            entries[entry as usize].outcome = Some(outcome);
+        }
+    }
+
     /// Describes a log of this core.
     pub fn describe_here(&mut self, request: Key, entry: u32, log: LogId) {
         let described = self.machine.describe(log);
@@ -260,6 +275,7 @@ impl State {
             Body::Produce { .. } => unreachable!("who is told of it depends on the acks"),
             Body::Fetch { entries, .. } => entries[index].outcome = Some(Err(failure)),
             Body::ListOffsets { entries } => entries[index].outcome = Some(Err(failure)),
+            Body::EpochEnds { entries } => entries[index].outcome = Some(Err(failure)),
             Body::Describe { entries } => entries[index].outcome = Some(Err(failure)),
         }
     }

@@ -17,6 +17,7 @@ mod append;
 pub mod boundary;
 pub mod chunk;
 mod close;
+mod epochs;
 mod fence;
 mod fetch;
 pub mod index;
@@ -61,6 +62,7 @@ use crate::shard::interface::{
     LogConfig, LogDescription, LogId, Refusal, RefusalDetail, StorageFault,
 };
 
+pub use epochs::EpochEnd;
 pub(crate) use fetch::Located;
 pub use read::{Damage, FoundRecord, RecordSearch, StretchCut, find_record, trim_read};
 
@@ -150,6 +152,11 @@ impl Log {
             leader_epoch: self.leader_epoch,
             fenced: self.is_fenced(),
         }
+    }
+
+    /// The end of a leader epoch; `None`: it is later than this log's.
+    pub(crate) fn epoch_end(&self, asked: LeaderEpoch) -> Option<EpochEnd> {
+        epochs::epoch_end(&self.epochs, self.positions.appended().offset, asked)
     }
 
     /// Bytes of all segments.

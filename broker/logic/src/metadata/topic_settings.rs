@@ -231,6 +231,18 @@ pub const TOPIC_SETTINGS: &[TopicSetting] = &[
     },
 ];
 
+impl TopicSetting {
+    /// The key of the setting that clients of Kafka know by that name. What is no setting stays as it is, to be refused in
+    /// the words of whoever asked.
+    pub fn key_from_kafka(name: &str) -> &str {
+        let known = |setting: &&TopicSetting| setting.kafka_name == name;
+        TOPIC_SETTINGS
+            .iter()
+            .find(known)
+            .map_or(name, |setting| setting.name)
+    }
+}
+
 /// A quantity that may be unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit<T> {

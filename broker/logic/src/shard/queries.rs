@@ -7,6 +7,7 @@ use tackboard_schema::{LeaderEpoch, Offset, TimestampMs};
 use super::Shard;
 use super::cold::APPENDS_LINGER_US;
 use super::interface::{DiskRead, LogDescription, LogId, Now, ShardStats, TimestampScan};
+use crate::log::EpochEnd;
 use crate::log::limits::PREALLOCATE_STEP_BYTES_MIN;
 use crate::log::position::StreamByte;
 use crate::log::stretch::Stretch;
@@ -37,6 +38,11 @@ impl Shard {
     /// Whether the log is gone, or its topic was deleted: nothing is read from it any more.
     pub fn is_deleted(&self, log: LogId) -> bool {
         self.log(log).is_none_or(|log| log.is_deleting())
+    }
+
+    /// The end of a leader epoch; `None`: the log is not open, or the epoch later than its own.
+    pub fn epoch_end(&self, log: LogId, asked: LeaderEpoch) -> Option<EpochEnd> {
+        self.log(log)?.epoch_end(asked)
     }
 
     /// Whether the log's end is being cut off: nothing is read from it meanwhile.
