@@ -578,6 +578,76 @@ fn an_epoch_ends_where_the_next_start_of_the_broker_began() {
 }
 
 #[test]
+fn deleted_records_are_gone_at_once_and_after_a_restart() {
+    let data = folder();
+    let running = broker(data.path(), "[0, 1]", &[]);
+    let mut client = Client::of(&running);
+    assert_eq!(client.create("t", 3), 0);
+    for partition in 0..3 {
+        for _ in 0..4 {
+            client.produce("t", partition, batch(&["a", "b"]));
+        }
+    }
+    let mut delete = |version, offsets: &[(i32, i64)]| {
+        let partition = |(partition_index, offset): &(i32, i64)| DeleteRecordsRequestPartition {
+            partition_index: *partition_index,
+            offset: *offset,
+        };
+        let request = DeleteRecordsRequest {
+            topics: vec![DeleteRecordsRequestTopic {
+                name: "t".into(),
+                partitions: offsets.iter().map(partition).collect(),
+            }],
+            timeout_ms: 10_000,
+        };
+        let answer = client.ask(version, &request);
+        let told = |told: &DeleteRecordsResponsePartition| (told.error_code, told.low_watermark);
+        answer.topics[0]
+            .partitions
+            .iter()
+            .map(told)
+            .collect::<Vec<_>>()
+    };
+    // In the midst of a batch, on either core; what is gone is gone.
+    assert_eq!(
+        delete(0, &[(0, 3), (1, 3), (2, 0)]),
+        [(0, 3), (0, 3), (0, 0)]
+    );
+    assert_eq!(
+        delete(2, &[(0, 2), (1, 4), (2, -1)]),
+        [(0, 3), (0, 4), (0, 8)]
+    );
+    let out = ErrorCode::OffsetOutOfRange.code();
+    let unknown = ErrorCode::UnknownTopicOrPartition.code();
+    let refused = delete(2, &[(0, 9), (1, -2), (3, 0)]);
+    assert_eq!(refused, [(out, -1), (out, -1), (unknown, -1)]);
+
+    let holds = |client: &mut Client| {
+        let answer = client.ask(12, &fetch("t", &[0, 1, 2], 8, 0));
+        let starts = answer.responses[0].partitions.iter();
+        let starts: Vec<_> = starts.map(|told| told.log_start_offset).collect();
+        assert_eq!(starts, [3, 4, 8]);
+        let answer = client.ask(12, &fetch("t", &[0, 1, 2], 3, 0));
+        let [first, second, third] = &answer.responses[0].partitions[..] else {
+            panic!("three partitions");
+        };
+        assert_eq!(
+            offsets(first),
+            [2, 4, 6],
+            "with the batch that it begins within"
+        );
+        assert_eq!((second.error_code, third.error_code), (out, out));
+    };
+    holds(&mut client);
+    assert!(running.shutdown());
+    let running = broker(data.path(), "[0]", &[]);
+    let mut client = Client::of(&running);
+    holds(&mut client);
+    assert_eq!(client.produce("t", 2, batch(&["c"])).base_offset, 8);
+    assert!(running.shutdown());
+}
+
+#[test]
 fn a_request_that_asks_for_very_much_is_bounded() {
     let data = folder();
     let broker = broker(data.path(), "[0]", &[]);

@@ -7,7 +7,7 @@ use tackboard_logic::request::account::Held;
 use tackboard_schema::{
     CorrelationId,
     kafka::{
-        AlterConfigsRequest, ApiKey, ApiVersionsRequest, ApiVersionsResponse,
+        AlterConfigsRequest, ApiKey, ApiVersionsRequest, ApiVersionsResponse, DeleteRecordsRequest,
         DescribeConfigsRequest, FetchRequest, IncrementalAlterConfigsRequest, ListOffsetsRequest,
         OffsetForLeaderEpochRequest, ProduceRequest, Request, RequestFault, RequestFrame, Response,
         api_versions, unsupported_api_versions,
@@ -18,8 +18,9 @@ use super::session::FrameFault;
 use super::{
     alter_configs,
     answers::{Answers, Asked, Form},
-    create_partitions, create_topics, delete_topics, describe_cluster, describe_configs, fetch,
-    init_producer_id, list_offsets, metadata, offset_for_leader_epoch, produce,
+    create_partitions, create_topics, delete_records, delete_topics, describe_cluster,
+    describe_configs, fetch, init_producer_id, list_offsets, metadata, offset_for_leader_epoch,
+    produce,
 };
 use crate::{
     native::{connection::Connection, handlers::ENTRIES_MAX},
@@ -35,6 +36,7 @@ pub const OFFERED: &[ApiKey] = &[
     ApiKey::ApiVersions,
     ApiKey::CreateTopics,
     ApiKey::DeleteTopics,
+    ApiKey::DeleteRecords,
     ApiKey::InitProducerId,
     ApiKey::OffsetForLeaderEpoch,
     ApiKey::DescribeConfigs,
@@ -157,6 +159,12 @@ pub fn handle(
         ApiKey::InitProducerId => init_producer_id::handle(call, &read(frame)?),
         ApiKey::CreateTopics => create_topics::handle(call, read(frame)?),
         ApiKey::DeleteTopics => delete_topics::handle(call, read(frame)?),
+        ApiKey::DeleteRecords => {
+            let request: DeleteRecordsRequest = read(frame)?;
+            let counts = request.topics.iter().map(|topic| topic.partitions.len());
+            bounded(ApiKey::DeleteRecords, counts.sum())?;
+            delete_records::handle(call, &request);
+        }
         ApiKey::CreatePartitions => create_partitions::handle(call, read(frame)?),
         ApiKey::DescribeCluster => describe_cluster::handle(call, &read(frame)?),
         ApiKey::OffsetForLeaderEpoch => {

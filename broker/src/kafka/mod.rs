@@ -14,6 +14,7 @@ pub mod codes;
 mod configs;
 mod create_partitions;
 mod create_topics;
+pub mod delete_records;
 mod delete_topics;
 mod describe_cluster;
 mod describe_configs;

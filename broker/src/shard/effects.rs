@@ -85,10 +85,9 @@ impl State {
                     ticket: _,
                     outcome,
                 } => self.truncated(log, outcome),
-                // Nobody asks for it yet: groups and DeleteRecords will.
-                Effect::AnswerAdvanceLogStart { log, outcome, .. } => {
-                    self.log_start_advanced(log, outcome);
-                }
+                Effect::AnswerAdvanceLogStart {
+                    ticket, outcome, ..
+                } => self.log_start_advanced(ticket, outcome),
                 Effect::LogDeleted { log } => self.log_deleted(log),
                 Effect::Fenced { log, why } => self.fenced(log, why),
                 Effect::Abort { why } => self.abort(why),
@@ -242,17 +241,10 @@ impl State {
         }
     }
 
-    fn log_start_advanced(&self, log: LogId, outcome: Result<Offset, Refusal>) {
-        let partition = self.opened(log).map(|opened| opened.partition.to_string());
-        match outcome {
-            Ok(offset) => {
-                tracing::info!(
-                    partition,
-                    offset = offset.0,
-                    "the oldest records were deleted"
-                );
-            }
-            Err(refusal) => tracing::warn!(partition, %refusal, "records could not be deleted"),
+    fn log_start_advanced(&mut self, ticket: Ticket, outcome: Result<Offset, Refusal>) {
+        if let Some(TicketTarget::DeleteRecords { request, entry }) = self.tickets.remove(ticket.0)
+        {
+            self.records_deleted(request, entry, outcome);
         }
     }
 

@@ -134,6 +134,7 @@ impl State {
                 loan: None,
             },
             Work::ListOffsets(_) => WorkOutcome::ListOffsets(all(entries, failure)),
+            Work::DeleteRecords(_) => WorkOutcome::DeleteRecords(all(entries, failure)),
             Work::EpochEnds(_) => WorkOutcome::EpochEnds(all(entries, failure)),
             Work::Describe(_) => WorkOutcome::Describe(all(entries, failure)),
         }
@@ -210,6 +211,9 @@ impl State {
             (Body::ListOffsets { entries }, WorkOutcome::ListOffsets(outcomes)) => {
                 fill(entries, indexes, outcomes);
             }
+            (Body::DeleteRecords { entries }, WorkOutcome::DeleteRecords(outcomes)) => {
+                fill(entries, indexes, outcomes);
+            }
             (Body::EpochEnds { entries }, WorkOutcome::EpochEnds(outcomes)) => {
                 fill(entries, indexes, outcomes);
             }
@@ -231,6 +235,7 @@ impl State {
             },
             Body::Fetch { entries, .. } => self.lend(asker, entries),
             Body::ListOffsets { entries } => WorkOutcome::ListOffsets(all_taken(entries)),
+            Body::DeleteRecords { entries } => WorkOutcome::DeleteRecords(all_taken(entries)),
             Body::EpochEnds { entries } => WorkOutcome::EpochEnds(all_taken(entries)),
             Body::Describe { entries } => WorkOutcome::Describe(all_taken(entries)),
         }
@@ -280,6 +285,7 @@ impl State {
                 request
             }
             Work::ListOffsets(entries) => self.list_offsets_for(origin, entries),
+            Work::DeleteRecords(entries) => self.delete_records_for(origin, entries),
             Work::EpochEnds(entries) => self.epoch_ends_for(origin, entries),
             Work::Describe(entries) => self.describe_for(origin, &entries),
         };
@@ -393,6 +399,23 @@ impl State {
         for (index, (name, epoch)) in (0..).zip(entries) {
             match self.topics.served(name) {
                 Ok(log) => self.epoch_end_here(request, index, log, epoch),
+                Err(failure) => self.entry_failed(request, index, failure),
+            }
+        }
+        request
+    }
+
+    fn delete_records_for(
+        &mut self,
+        origin: Origin,
+        entries: Vec<(TopicPartition, Option<Offset>)>,
+    ) -> Key {
+        let names = entries.iter().map(|(name, _)| *name);
+        let body = |entries| Body::DeleteRecords { entries };
+        let request = self.begin_for(origin, names, body);
+        for (index, (name, offset)) in (0..).zip(entries) {
+            match self.topics.served(name) {
+                Ok(log) => self.delete_records_here(request, index, log, offset),
                 Err(failure) => self.entry_failed(request, index, failure),
             }
         }

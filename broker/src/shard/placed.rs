@@ -198,6 +198,18 @@ impl State {
         self.hand_each_out(key, asked, Self::epoch_end_here, Work::EpochEnds);
     }
 
+    /// Takes in a deletion of records: below an offset, or below the high watermark.
+    pub fn delete_records(
+        &mut self,
+        connection: &Rc<Connection>,
+        number: CorrelationId,
+        placed: Placed<Option<Offset>, Offset>,
+    ) {
+        let Placed { asked, entries } = placed;
+        let key = self.begin_from(connection, number, 0, Body::DeleteRecords { entries });
+        self.hand_each_out(key, asked, Self::delete_records_here, Work::DeleteRecords);
+    }
+
     /// Takes in a description of partitions.
     pub fn describe(
         &mut self,

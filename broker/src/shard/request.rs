@@ -201,6 +201,11 @@ pub enum Body {
         /// One a partition.
         entries: Vec<Entry<Option<EpochEnd>>>,
     },
+    /// Delete the oldest records.
+    DeleteRecords {
+        /// One a partition: where it begins then.
+        entries: Vec<Entry<Offset>>,
+    },
     /// Describe partitions.
     Describe {
         /// One a partition.
@@ -216,6 +221,7 @@ impl Body {
             Body::Fetch { entries, .. } => entries.len(),
             Body::ListOffsets { entries } => entries.len(),
             Body::EpochEnds { entries } => entries.len(),
+            Body::DeleteRecords { entries } => entries.len(),
             Body::Describe { entries } => entries.len(),
         }
     }
@@ -250,6 +256,13 @@ pub struct Pending {
 pub enum TicketTarget {
     /// One batch of a produce entry.
     Append {
+        /// The request.
+        request: Key,
+        /// Index of its entry.
+        entry: u32,
+    },
+    /// An entry of a request that deletes records.
+    DeleteRecords {
         /// The request.
         request: Key,
         /// Index of its entry.
@@ -297,6 +310,8 @@ pub enum Work {
     ListOffsets(Vec<(TopicPartition, TimestampMs)>),
     /// Look up where these leader epochs end.
     EpochEnds(Vec<(TopicPartition, LeaderEpoch)>),
+    /// Delete what these hold below an offset, or below the high watermark.
+    DeleteRecords(Vec<(TopicPartition, Option<Offset>)>),
     /// Describe these.
     Describe(Vec<TopicPartition>),
 }
@@ -331,6 +346,8 @@ pub enum WorkOutcome {
     ListOffsets(Vec<Result<ListedOffset, Failure>>),
     /// Of `Work::EpochEnds`.
     EpochEnds(Vec<Result<Option<EpochEnd>, Failure>>),
+    /// Of `Work::DeleteRecords`.
+    DeleteRecords(Vec<Result<Offset, Failure>>),
     /// Of `Work::Describe`.
     Describe(Vec<Result<LogDescription, Failure>>),
 }

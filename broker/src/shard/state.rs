@@ -274,6 +274,7 @@ impl State {
             Body::Fetch { entries, .. } => first_failure(entries),
             Body::ListOffsets { entries } => first_failure(entries),
             Body::EpochEnds { entries } => first_failure(entries),
+            Body::DeleteRecords { entries } => first_failure(entries),
             Body::Describe { entries } => first_failure(entries),
         };
         if let Some((topic, partition, failure)) = failure {
@@ -300,6 +301,9 @@ impl State {
                 Body::EpochEnds { entries } => {
                     kafka::offset_for_leader_epoch::answer(answers, connection, number, &entries);
                 }
+                Body::DeleteRecords { entries } => {
+                    kafka::delete_records::answer(answers, connection, number, &entries);
+                }
                 Body::Describe { .. } | Body::Fetch { .. } => {
                     unreachable!("not asked for by this door, or answered above")
                 }
@@ -313,7 +317,7 @@ impl State {
                 answer::list_offsets(heads, connection, number, &entries);
             }
             Body::Describe { entries } => self.answer_description(connection, number, &entries),
-            Body::EpochEnds { .. } | Body::Fetch { .. } => {
+            Body::EpochEnds { .. } | Body::DeleteRecords { .. } | Body::Fetch { .. } => {
                 unreachable!("not asked for by this door, or answered above")
             }
         }

@@ -7,9 +7,11 @@ use tackboard_logic::{
         lookup::{ListedOffset, Lookup, LookupStep, Wanted},
         produce::{Appended, merge},
     },
-    shard::interface::{Append, FetchEntry, Input, LogId, PayloadId, Ticket},
+    shard::interface::{
+        AdvanceLogStart, Append, FetchEntry, Input, LogId, PayloadId, Refusal, Ticket,
+    },
 };
-use tackboard_schema::{ErrorCode, LeaderEpoch, TimestampMs, record_batch::check_batch};
+use tackboard_schema::{ErrorCode, LeaderEpoch, Offset, TimestampMs, record_batch::check_batch};
 
 use super::{
     launch::Launch,
@@ -252,6 +254,42 @@ impl State {
         }
     }
 
+    /// Deletes what a log of this core holds below `offset`; `None`: below its high watermark.
+    pub fn delete_records_here(
+        &mut self,
+        request: Key,
+        entry: u32,
+        log: LogId,
+        offset: Option<Offset>,
+    ) {
+        self.expect(request);
+        let target = TicketTarget::DeleteRecords { request, entry };
+        let advance = AdvanceLogStart {
+            log,
+            ticket: Ticket(self.tickets.insert(target)),
+            offset,
+        };
+        self.step(Input::AdvanceLogStart(advance), &[]);
+    }
+
+    /// A log begins where it was asked to, or does not.
+    pub(super) fn records_deleted(
+        &mut self,
+        request: Key,
+        entry: u32,
+        outcome: Result<Offset, Refusal>,
+    ) {
+        let outcome = outcome.map_err(|refusal| Failure::new(refusal.code, refusal.to_string()));
+        if let Some(Pending {
+            body: Body::DeleteRecords { entries },
+            ..
+        }) = self.requests.get_mut(request)
+        {
+            entries[entry as usize].outcome = Some(outcome);
+        }
+        self.outcome_arrived(request);
+    }
+
     /// Describes a log of this core.
     pub fn describe_here(&mut self, request: Key, entry: u32, log: LogId) {
         let described = self.machine.describe(log);
@@ -276,6 +314,7 @@ impl State {
             Body::Fetch { entries, .. } => entries[index].outcome = Some(Err(failure)),
             Body::ListOffsets { entries } => entries[index].outcome = Some(Err(failure)),
             Body::EpochEnds { entries } => entries[index].outcome = Some(Err(failure)),
+            Body::DeleteRecords { entries } => entries[index].outcome = Some(Err(failure)),
             Body::Describe { entries } => entries[index].outcome = Some(Err(failure)),
         }
     }
