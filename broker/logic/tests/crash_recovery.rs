@@ -716,6 +716,7 @@ fn a_file_that_cannot_be_read_keeps_the_log_closed() {
         size: 8192,
         has_index: false,
         has_producers: false,
+        has_checkpoint: false,
     };
     let restart = RestartClass::ProcessCrash;
     let mut recovery = Recovery::new(partition(0), restart, None, vec![file], &config);

@@ -119,6 +119,12 @@ events! {
     Roll = required,
     /// A segment was sealed.
     Sealed = required,
+    /// A checkpoint was written.
+    CheckpointWritten = required,
+    /// A start read on from a checkpoint.
+    CheckpointTaken = required,
+    /// A checkpoint was not believed.
+    CheckpointRejected = required,
     /// Retention deleted a segment.
     SegmentDeleted = required,
     /// Segments went for the budget of all logs.

@@ -80,6 +80,8 @@ pub struct Options {
     pub append_bytes: u64,
     /// Memory of a core.
     pub tail_cache_bytes: u64,
+    /// A log takes a checkpoint when it would have so many bytes to recover.
+    pub checkpoint_bytes: u64,
     /// What syncs are believed to cost at first; without, the file system can't be synced as a whole.
     pub sync_costs: Option<SyncCosts>,
 }
@@ -154,6 +156,14 @@ impl Options {
                 }
                 aside.pick(&[0, 0, 500, 3_000])
             },
+            // And the one after that.
+            checkpoint_bytes: {
+                let mut aside = rng.clone();
+                for _ in 0..4 {
+                    aside.next_u64();
+                }
+                aside.pick(&[1, 4 << 10, 32 << 10, 1 << 20])
+            },
         }
     }
 
@@ -205,6 +215,8 @@ impl Options {
             tail_cache_bytes: self.tail_cache_bytes,
             tail_cache_least_bytes: self.tail_cache_bytes / 16,
             index_bytes: 1 << 20,
+            recovery_bytes: 0,
+            checkpoint_bytes_min: self.checkpoint_bytes,
             reserve_bytes: self.reserve_bytes,
             sync_costs: self.sync_costs,
             log_budget_bytes: self.log_budget_bytes,

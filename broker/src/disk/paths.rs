@@ -80,6 +80,8 @@ pub enum SegmentPart {
     Index,
     /// Producer snapshot at the segment's end.
     Producers,
+    /// Index and producers as of a place in the active segment.
+    Checkpoint,
 }
 
 impl SegmentPart {
@@ -88,6 +90,7 @@ impl SegmentPart {
             SegmentPart::Log => "log",
             SegmentPart::Index => "idx",
             SegmentPart::Producers => "pst",
+            SegmentPart::Checkpoint => "ckp",
         }
     }
 }
@@ -107,6 +110,7 @@ pub fn parse_segment_name(name: &str) -> Option<(Offset, SegmentPart)> {
         "log" => SegmentPart::Log,
         "idx" => SegmentPart::Index,
         "pst" => SegmentPart::Producers,
+        "ckp" => SegmentPart::Checkpoint,
         _ => return None,
     };
     Some((Offset(digits.parse().ok()?), part))

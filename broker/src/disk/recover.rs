@@ -25,6 +25,13 @@ use super::{
 /// Largest index or producer snapshot that is read, bytes.
 pub const SIDECAR_BYTES_MAX: u64 = 64 << 20;
 
+/// What may be beside a segment's `.log` file.
+const SIDECARS: [SegmentPart; 3] = [
+    SegmentPart::Index,
+    SegmentPart::Producers,
+    SegmentPart::Checkpoint,
+];
+
 /// What the ledger and the superblock say about a log before it is looked at.
 pub struct Known<'a> {
     /// How the last process ended.
@@ -56,6 +63,10 @@ pub async fn recover(
             }
             RecoveryStep::ReadProducers { segment } => {
                 let bytes = read_sidecar(files.folder(), segment, SegmentPart::Producers).await;
+                recovery.provide(bytes.as_deref().map_err(|fault| *fault));
+            }
+            RecoveryStep::ReadCheckpoint { segment } => {
+                let bytes = read_sidecar(files.folder(), segment, SegmentPart::Checkpoint).await;
                 recovery.provide(bytes.as_deref().map_err(|fault| *fault));
             }
             RecoveryStep::Read {
@@ -90,6 +101,7 @@ pub async fn recover(
                 let part = match sidecar {
                     Sidecar::Index => SegmentPart::Index,
                     Sidecar::Producers => SegmentPart::Producers,
+                    Sidecar::Checkpoint => SegmentPart::Checkpoint,
                 };
                 let path = segment_path(files.folder(), segment.0, part);
                 recovery.done(unlink_on_pool(vec![path]).await);
@@ -183,6 +195,7 @@ fn list(folder: &Path) -> io::Result<Vec<Listed>> {
                     size: entry.metadata()?.len(),
                     has_index: false,
                     has_producers: false,
+                    has_checkpoint: false,
                 };
                 found.insert(base.0, listed);
             }
@@ -198,12 +211,15 @@ fn list(folder: &Path) -> io::Result<Vec<Listed>> {
         std::fs::File::open(folder.parent().unwrap_or(Path::new(".")))?.sync_all()?;
     }
     for (base, part) in sidecars {
-        if let Some(listed) = found.get_mut(&base.0) {
-            match part {
-                SegmentPart::Index => listed.has_index = true,
-                SegmentPart::Producers => listed.has_producers = true,
-                SegmentPart::Log => {}
+        match (found.get_mut(&base.0), part) {
+            (Some(listed), SegmentPart::Index) => listed.has_index = true,
+            (Some(listed), SegmentPart::Producers) => listed.has_producers = true,
+            (Some(listed), SegmentPart::Checkpoint) => listed.has_checkpoint = true,
+            // Its segment is gone. Should the name be used again, it would speak of other batches.
+            (None, SegmentPart::Checkpoint) => {
+                std::fs::remove_file(segment_path(folder, base, part))?;
             }
+            (_, SegmentPart::Log) | (None, _) => {}
         }
     }
     Ok(found.into_values().collect())
@@ -235,7 +251,7 @@ async fn set_aside(folder: PathBuf, segment: SegmentBase) -> Result<(), StorageF
     let target = folder.clone();
     glommio::executor()
         .spawn_blocking(move || {
-            for part in [SegmentPart::Index, SegmentPart::Producers, SegmentPart::Log] {
+            for part in SIDECARS.into_iter().chain([SegmentPart::Log]) {
                 let path = segment_path(&target, segment.0, part);
                 if path.exists() {
                     std::fs::rename(&path, aside(&path)?)?;
@@ -264,14 +280,14 @@ fn aside(path: &Path) -> io::Result<PathBuf> {
 
 /// Removes a segment's files and syncs the folder. A file that is not there is as good as removed.
 ///
-/// The index and the snapshot are gone for good before the `.log` file goes: should the name be used again, as behind a
-/// cut, they would speak of what is gone.
+/// What is beside the `.log` file is gone for good before that goes: should the name be used again, as behind a cut, it
+/// would speak of what is gone.
 ///
 /// # Errors
 /// What the kernel said.
 pub async fn remove_segment(folder: PathBuf, segment: SegmentBase) -> Result<(), StorageFault> {
     let path = |part| segment_path(&folder, segment.0, part);
-    unlink_on_pool(vec![path(SegmentPart::Index), path(SegmentPart::Producers)]).await?;
+    unlink_on_pool(SIDECARS.map(path).into()).await?;
     sync_folder(&folder).await?;
     unlink_on_pool(vec![path(SegmentPart::Log)]).await?;
     sync_folder(&folder).await

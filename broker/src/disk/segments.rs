@@ -6,7 +6,7 @@
 use std::{
     cell::Cell,
     collections::{BTreeMap, BTreeSet},
-    io,
+    io::{self, Write as _},
     path::{Path, PathBuf},
     rc::Rc,
     time::Duration,
@@ -353,22 +353,39 @@ pub async fn sync_folder(folder: &Path) -> Result<(), StorageFault> {
     synced
 }
 
-/// Writes small files of a sealed segment (index, producer snapshot): under a temporary name, synced, renamed. To run on
-/// a blocking thread.
+/// Removes a small file beside a segment, if it is there. To run on a blocking thread.
 ///
 /// # Errors
 /// What the kernel said.
+pub fn remove_sidecar(folder: &Path, segment: SegmentBase, part: SegmentPart) -> io::Result<()> {
+    match std::fs::remove_file(segment_path(folder, segment.0, part)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a small file beside a segment: under a temporary name, synced, renamed. A checkpoint is not synced: it may be
+/// lost, and what is left of it is noticed. To run on a blocking thread.
+///
+/// # Errors
+/// What the kernel said. The temporary file is gone then: it would keep space that a full disk has not.
 pub fn write_sidecar(
     folder: &Path,
     segment: SegmentBase,
     part: SegmentPart,
     bytes: &[u8],
 ) -> io::Result<()> {
-    use std::io::Write as _;
     let path = segment_path(folder, segment.0, part);
     let temporary = path.with_extension("tmp");
-    let mut file = std::fs::File::create(&temporary)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&temporary, &path)
+    let write = || {
+        let mut file = std::fs::File::create(&temporary)?;
+        file.write_all(bytes)?;
+        if part != SegmentPart::Checkpoint {
+            file.sync_all()?;
+        }
+        std::fs::rename(&temporary, &path)
+    };
+    write().inspect_err(|_| {
+        let _ = std::fs::remove_file(&temporary);
+    })
 }

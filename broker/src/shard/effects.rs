@@ -69,6 +69,7 @@ impl State {
                 | Effect::Preallocate { .. }
                 | Effect::CreateSegment { .. }
                 | Effect::SealSegment { .. }
+                | Effect::WriteCheckpoint { .. }
                 | Effect::DeleteSegment { .. }
                 | Effect::ReadSegment { .. }
                 | Effect::Reopen(_)

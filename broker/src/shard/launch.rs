@@ -22,7 +22,7 @@ use crate::disk::{
     fault_of,
     paths::SegmentPart,
     recover::{Known, recover, remove_segment},
-    segments::{LogFiles, SegmentFile, sync_folder, write_sidecar},
+    segments::{LogFiles, SegmentFile, remove_sidecar, sync_folder, write_sidecar},
 };
 
 /// How long a removal waits before it looks again whether a segment is still being opened.
@@ -265,6 +265,14 @@ impl Shard {
                     result: self.note(log, Attempt::of("seal", segment), result),
                 })
             }
+            Effect::WriteCheckpoint {
+                log,
+                segment,
+                bytes,
+            } => {
+                self.write_checkpoint(log, segment, bytes).await;
+                Some(Input::CheckpointWritten { log, segment })
+            }
             Effect::DeleteSegment { log, segment } => {
                 self.delete(log, segment).await;
                 Some(Input::SegmentDeleted { log, segment })
@@ -380,7 +388,8 @@ impl Shard {
         glommio::executor()
             .spawn_blocking(move || {
                 write_sidecar(&target, segment, SegmentPart::Index, &index)?;
-                write_sidecar(&target, segment, SegmentPart::Producers, &producers)
+                write_sidecar(&target, segment, SegmentPart::Producers, &producers)?;
+                remove_sidecar(&target, segment, SegmentPart::Checkpoint)
             })
             .await
             .map_err(|error| fault_of(&error))?;
@@ -389,6 +398,24 @@ impl Shard {
         // From here on it is read only: the descriptors for appending go.
         files.borrow_mut().forget(segment);
         Ok(())
+    }
+
+    /// Without it the next start after a crash reads more.
+    async fn write_checkpoint(&self, log: LogId, segment: SegmentBase, bytes: Box<[u8]>) {
+        let Some(files) = self.files(log) else {
+            return;
+        };
+        let folder = files.borrow().folder().to_owned();
+        let written = glommio::executor()
+            .spawn_blocking(move || {
+                write_sidecar(&folder, segment, SegmentPart::Checkpoint, &bytes)
+            })
+            .await;
+        if let Err(error) = written {
+            let state = self.state.borrow();
+            let partition = state.opened(log).map(|opened| opened.partition.to_string());
+            tracing::debug!(partition, %error, segment = segment.0.0, "a checkpoint could not be written");
+        }
     }
 
     async fn delete(&self, log: LogId, segment: SegmentBase) {

@@ -64,6 +64,11 @@ pub const MESSAGES_PER_TURN_MAX: usize = 256;
 /// What a core's tail cache holds even when nobody reads so far back, if its budget allows: some tenths of a second at
 /// the rate that a core takes. Half of it and more may be the unused ends of buffers.
 pub const TAIL_CACHE_LEAST_BYTES: u64 = 128 << 20;
+/// Bytes of active segments that a start after a crash should have to read at most, of all cores together: well below a
+/// second of reading.
+pub const RECOVERY_BYTES: u64 = 512 << 20;
+/// What a log appends at least between two of its checkpoints.
+pub const CHECKPOINT_BYTES_MIN: u64 = 512 << 10;
 /// Logs that learn in one turn what came of a sync of the file system.
 pub const RIDERS_PER_TURN_MAX: usize = 64;
 /// What syncs are believed to cost before any was measured: those of one file as they are on a busy virtual disk, those
@@ -320,6 +325,8 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         tail_cache_bytes: memory.tail_cache,
         tail_cache_least_bytes: TAIL_CACHE_LEAST_BYTES,
         index_bytes: memory.indexes,
+        recovery_bytes: RECOVERY_BYTES / seed.peers.len() as u64,
+        checkpoint_bytes_min: CHECKPOINT_BYTES_MIN,
         reserve_bytes: seed.config.reserve_bytes,
         log_budget_bytes: seed.config.log_budget_bytes,
         cores: seed.peers.len() as u64,

@@ -7,6 +7,7 @@
 //! | `p/<topic id>-<partition>/<base offset>.log` | record batches, nothing else | [`crate::record_batch`] |
 //! | `….idx` | index and summary of a sealed segment | [`index`] |
 //! | `….pst` | idempotent producers as of an offset | [`producer_snapshot`] |
+//! | `….ckp` | both, as of a place in the active segment | [`checkpoint`] |
 //!
 //! Records of the internal topic `__consumer_offsets` have Kafka's layouts: [`group_record`].
 //!
@@ -15,6 +16,7 @@
 //!
 //! Not here: when to write or sync what, and what to do about damage; that is decided in `logic`.
 
+pub mod checkpoint;
 mod envelope;
 pub mod group_record;
 pub mod index;
@@ -25,5 +27,6 @@ pub mod superblock;
 
 pub use envelope::{BLOCK_LENGTH, Stored};
 pub use paths::{
-    INDEX_EXTENSION, LOG_EXTENSION, SNAPSHOT_EXTENSION, parse_segment_file_name, segment_file_name,
+    CHECKPOINT_EXTENSION, INDEX_EXTENSION, LOG_EXTENSION, SNAPSHOT_EXTENSION,
+    parse_segment_file_name, segment_file_name,
 };

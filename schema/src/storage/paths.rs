@@ -11,6 +11,9 @@ pub const INDEX_EXTENSION: &str = "idx";
 /// Extension of a producer snapshot.
 pub const SNAPSHOT_EXTENSION: &str = "pst";
 
+/// Extension of an active segment's checkpoint.
+pub const CHECKPOINT_EXTENSION: &str = "ckp";
+
 const BASE_DIGITS: usize = 20;
 
 /// `00000000000000000042.log` for base offset 42 and extension `log`.

@@ -43,6 +43,9 @@ const PRODUCER_LENGTH: usize = 24;
 /// How many of a producer's last batches are kept: as many as it may have in flight.
 pub const WINDOW_BATCHES_MAX: usize = 5;
 
+/// What a snapshot takes for one producer at most, in bytes.
+pub const PRODUCER_LENGTH_MAX: usize = PRODUCER_LENGTH + WINDOW_BATCHES_MAX * 16;
+
 /// A batch that a producer may send again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WindowBatch {

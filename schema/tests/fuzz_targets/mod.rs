@@ -18,7 +18,7 @@ use tackboard_schema::record_batch::{
 use tackboard_schema::storage::ledger::{LedgerBlock, LedgerHeader, LedgerScan, choose};
 use tackboard_schema::storage::producer_snapshot::ProducerSnapshot;
 use tackboard_schema::storage::superblock::{self, Superblock};
-use tackboard_schema::storage::{BLOCK_LENGTH, Stored, index};
+use tackboard_schema::storage::{BLOCK_LENGTH, Stored, checkpoint as checkpoints, index};
 use tackboard_schema::{Offset, TimestampMs};
 
 include!("../kafka_messages/every_api.rs");
@@ -27,7 +27,7 @@ include!("../kafka_messages/every_api.rs");
 pub type Target = fn(&[u8]);
 
 /// Every target by its name, which is also that of its corpus.
-pub const TARGETS: [(&str, Target); 11] = [
+pub const TARGETS: [(&str, Target); 12] = [
     ("frame", frame),
     ("head", head),
     ("batch", batch),
@@ -37,6 +37,7 @@ pub const TARGETS: [(&str, Target); 11] = [
     ("ledger", ledger),
     ("index", segment_index),
     ("producer_snapshot", producer_snapshot),
+    ("checkpoint", checkpoint),
     ("kafka", kafka),
     ("consumer_protocol", consumer_protocol),
 ];
@@ -334,6 +335,37 @@ pub fn producer_snapshot(bytes: &[u8]) {
         if let Ok(snapshot) = ProducerSnapshot::decode(bytes) {
             assert_eq!(snapshot.encode(), bytes);
         }
+    }
+}
+
+/// As it is, and with both parts made right: what is accepted is made again from its parts.
+pub fn checkpoint(bytes: &[u8]) {
+    checkpoint_as_it_is(bytes);
+    let Ok((summary, length)) = index::decode_summary(bytes) else {
+        return;
+    };
+    let Some((index, producers)) = bytes.split_at_checked(length) else {
+        return;
+    };
+    let mut producers = producers.to_vec();
+    if let Some(place) = producers.get_mut(16..48) {
+        place[..16].copy_from_slice(&summary.partition.topic.0);
+        place[16..20].copy_from_slice(&summary.partition.partition.0.to_le_bytes());
+        place[24..32].copy_from_slice(&summary.next_offset.0.to_le_bytes());
+    }
+    checkpoint_as_it_is(&[index, &with_envelope_checksum(&producers)].concat());
+}
+
+fn checkpoint_as_it_is(bytes: &[u8]) {
+    if let Ok(found) = checkpoints::decode(bytes) {
+        let entries: Vec<_> = found.entries.iter().collect();
+        let producers = found.producers.encode();
+        let again = checkpoints::encode(&found.summary, &entries, &producers).unwrap();
+        assert_eq!(again.len(), bytes.len());
+        assert_eq!(
+            again[index::SUMMARY_LENGTH..],
+            bytes[index::SUMMARY_LENGTH..]
+        );
     }
 }
 

@@ -80,10 +80,11 @@ pub fn write(folder: &dyn Fn(&str) -> PathBuf) {
     );
     put("ledger", "seed", &ledger());
     put("index", "seed", &index());
-    put("producer_snapshot", "seed", &producer_snapshot());
     for (name, bytes) in groups::told_by_members() {
         put("consumer_protocol", name, &bytes);
     }
+    put("producer_snapshot", "seed", &producer_snapshot(100));
+    put("checkpoint", "seed", &checkpoint());
     for (name, bytes) in kafka::seeds() {
         put("kafka", &name, &bytes);
     }
@@ -231,7 +232,11 @@ fn index() -> Vec<u8> {
     index::encode(&summary, &entries).unwrap()
 }
 
-fn producer_snapshot() -> Vec<u8> {
+fn checkpoint() -> Vec<u8> {
+    [index(), producer_snapshot(900)].concat()
+}
+
+fn producer_snapshot(next_offset: i64) -> Vec<u8> {
     let window = |first_sequence| WindowBatch {
         first_sequence,
         last_sequence: first_sequence.wrapping_add(4) & i32::MAX,
@@ -246,7 +251,7 @@ fn producer_snapshot() -> Vec<u8> {
     ];
     ProducerSnapshot {
         partition: partition(),
-        next_offset: Offset(100),
+        next_offset: Offset(next_offset),
         producers,
     }
     .encode()

@@ -120,6 +120,9 @@ impl OneLog {
                     segment,
                     result,
                 },
+                Effect::WriteCheckpoint { log, segment, .. } => {
+                    Input::CheckpointWritten { log, segment }
+                }
                 Effect::AnswerFetch { answers, .. } => {
                     self.fetched = answers.into_iter().next();
                     continue;

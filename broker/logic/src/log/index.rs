@@ -66,6 +66,11 @@ impl SparseIndex {
         })
     }
 
+    /// The last entry, if there is one.
+    pub fn last(&self) -> Option<&IndexEntry> {
+        self.entries.last()
+    }
+
     /// Memory that the entries take, in bytes.
     pub fn memory_bytes(&self) -> u64 {
         (self.entries.capacity() * size_of::<IndexEntry>()) as u64

@@ -7,7 +7,8 @@
 //! 2. `write`: at the end of the turn, or when an earlier write completes, blocks of frozen chunks go to disk.
 //! 3. [`sync_plan`]: what is written becomes durable.
 //! 4. `progress`: positions move, waiting appends are answered, readers see more.
-//! 5. `roll`, `retention`: segments are closed, sealed and finally deleted.
+//! 5. `roll`, `retention`: segments are closed, sealed and finally deleted. `checkpoint`: what a start after a crash needs
+//!    not read of the active one.
 //!
 //! Besides: `fetch` finds bytes for readers, `fence` is what follows a storage fault, `advance` moves the start up,
 //! `truncate` cuts the end off, [`recovery`] is what came before the log was opened. What must hold stands in [`crate::shard::invariants`].
@@ -15,6 +16,7 @@
 mod advance;
 mod append;
 pub mod boundary;
+mod checkpoint;
 pub mod chunk;
 mod close;
 mod epochs;
@@ -44,6 +46,7 @@ use std::collections::{BTreeSet, VecDeque};
 use tackboard_schema::{ErrorCode, LeaderEpoch, Offset, TimestampMs, TopicPartition};
 
 use advance::Advance;
+use checkpoint::PendingCheckpoint;
 use chunk::Chunks;
 use position::{Position, Positions};
 use producers::ProducerTable;
@@ -106,8 +109,12 @@ pub(crate) struct Log {
     issued: sync_plan::Reach,
     /// The disk was full when something was written: nothing is issued until there is space.
     waits_for_space: bool,
-    /// Creations, seals and preallocations in flight.
+    /// Creations, seals, preallocations and checkpoints in flight.
     segment_work: u32,
+    /// A checkpoint that is made and waits until what it speaks of is durable.
+    checkpoint: Option<PendingCheckpoint>,
+    /// It is in the shard's list of logs whose checkpoint is due.
+    pub(crate) checkpoint_queued: bool,
     /// Its end is to be cut off.
     truncation: Option<Truncation>,
     /// What a truncation asked the driver for is in flight.

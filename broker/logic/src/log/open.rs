@@ -51,6 +51,8 @@ impl Log {
             issued: Reach { byte: end.at, end },
             waits_for_space: false,
             segment_work: 0,
+            checkpoint: None,
+            checkpoint_queued: false,
             truncation: None,
             truncation_io: false,
             producers: recovered.producers,
@@ -164,9 +166,10 @@ fn segments(recovered: &[RecoveredSegment], wall: TimestampMs) -> VecDeque<Segme
             segment.first_append = found.first_append.or(Some(wall));
             segment.last_append = found.last_append.or(Some(wall));
         }
+        segment.checkpoint_bytes = found.checkpoint_bytes;
         segment.producers = found.producers.clone();
         if is_active {
-            segment.checkpointed = found.indexed;
+            segment.indexed = found.indexed;
         } else {
             segment.end = Some(Position {
                 offset: found.next_offset,

@@ -34,6 +34,7 @@ impl Log {
         self.answer_ready(cx);
         self.refuse_unwritten(cx);
         self.seal_if_due(cx);
+        self.write_checkpoint_if_durable(cx);
         moved
     }
 

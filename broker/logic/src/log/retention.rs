@@ -192,7 +192,7 @@ impl Log {
         }
         let durable = cx.ledger.durable();
         let oldest = self.segments.oldest();
-        let newest_may_go = oldest.seal == Seal::Sealed || oldest.checkpointed;
+        let newest_may_go = oldest.seal == Seal::Sealed || oldest.indexed;
         let count = self.doomed.len();
         for (index, doomed) in self.doomed.iter_mut().enumerate() {
             let is_free = index + 1 < count || newest_may_go;
@@ -230,7 +230,7 @@ impl Log {
     }
 
     /// Whether the active segment, still empty, shall get a snapshot of its own: nothing else keeps what expired.
-    pub(super) fn wants_empty_checkpoint(&self) -> bool {
+    pub(super) fn wants_empty_index(&self) -> bool {
         let active = self.segments.active();
         let is_alone = self.segments.count() == 1 && !self.doomed.is_empty();
         is_alone && active.start == self.positions.appended().at && active.is_idle()

@@ -5,7 +5,7 @@
 //! durability: only then is it sealed, so an index on disk never speaks of bytes that are not.
 
 use tackboard_schema::TimestampMs;
-use tackboard_schema::storage::index::{self, SegmentSummary};
+use tackboard_schema::storage::index;
 use tackboard_schema::storage::ledger::LedgerRecord;
 use tackboard_schema::storage::producer_snapshot::ProducerSnapshot;
 
@@ -47,6 +47,7 @@ impl Log {
     /// Ends the active segment, which is not empty, and begins the next.
     pub(super) fn roll(&mut self, cx: &mut Context<'_>) {
         self.freeze_last(false, cx);
+        self.drop_checkpoint();
         let end = self.positions.appended();
         self.sync.want(end.offset);
         cx.plan.refresh(self.id, &mut self.sync);
@@ -60,7 +61,7 @@ impl Log {
     }
 
     /// What replaying the log up to its end would give.
-    fn producer_snapshot(&self) -> Box<[u8]> {
+    pub(super) fn producer_snapshot(&self) -> Box<[u8]> {
         let snapshot = ProducerSnapshot {
             partition: self.partition,
             next_offset: self.positions.appended().offset,
@@ -179,24 +180,23 @@ impl Log {
         let closed = self.segments.oldest_unsealed();
         let due = closed.map(|segment| {
             let complete = segment.end.is_some_and(|end| end.at <= durable.at);
-            let idle = segment.created && segment.seal == Seal::Open && !segment.preallocating;
-            (complete && idle).then_some(segment.base)
+            (complete && segment.is_free()).then_some(segment.base)
         });
         match due {
             Some(Some(base)) => self.seal(base, cx),
             Some(None) => {}
-            None if durable == self.positions.appended() && self.wants_checkpoint() => {
+            None if durable == self.positions.appended() && self.wants_index() => {
                 self.seal(self.segments.active().base, cx);
             }
             None => {}
         }
     }
 
-    fn wants_checkpoint(&self) -> bool {
+    fn wants_index(&self) -> bool {
         let active = self.segments.active();
         let is_empty = active.start == self.positions.appended().at;
         let stops = self.draining && !is_empty && active.is_idle();
-        stops || self.wants_empty_checkpoint()
+        stops || self.wants_empty_index()
     }
 
     fn seal(&mut self, base: SegmentBase, cx: &mut Context<'_>) {
@@ -215,15 +215,7 @@ impl Log {
         cx.give_up_at(cx.now.monotonic_us.saturating_add(IO_TIMEOUT_US));
         self.segment_work += 1;
         let end = segment.end.unwrap_or(appended);
-        let summary = SegmentSummary {
-            partition: self.partition,
-            base_offset: base.0,
-            next_offset: end.offset,
-            size_bytes: segment.bytes_to(end.at),
-            max_timestamp: segment.max_timestamp,
-            first_append: segment.first_append.unwrap_or(cx.now.wall),
-            last_append: segment.last_append.unwrap_or(cx.now.wall),
-        };
+        let summary = segment.summary(self.partition, end, cx.now.wall);
         segment.sealing_bytes = summary.size_bytes;
         let entries: Vec<_> = segment.index.stored_entries(base.0).collect();
         let index =
@@ -265,7 +257,7 @@ impl Log {
             segment.bytes_to(segment.end.unwrap_or(appended).at) == segment.sealing_bytes;
         segment.preallocated = segment.sealing_bytes;
         if segment.end.is_none() {
-            segment.checkpointed = is_current;
+            segment.indexed = is_current;
             *cx.ledger_urgent = true;
         } else if is_current {
             self.note_sealed(base, cx);
@@ -326,6 +318,6 @@ impl Log {
             .rev()
             .skip(1)
             .all(|s| s.seal == Seal::Sealed);
-        self.sync.durable() == appended && at_rest && !self.wants_checkpoint()
+        self.sync.durable() == appended && at_rest && !self.wants_index()
     }
 }

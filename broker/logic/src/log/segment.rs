@@ -9,7 +9,8 @@
 
 use std::collections::VecDeque;
 
-use tackboard_schema::{Offset, TimestampMs};
+use tackboard_schema::storage::index::SegmentSummary;
+use tackboard_schema::{Offset, TimestampMs, TopicPartition};
 
 use super::index::SparseIndex;
 use super::limits::{PREALLOCATE_STEP_BYTES_MAX, PREALLOCATE_STEP_BYTES_MIN};
@@ -53,7 +54,11 @@ pub struct Segment {
     /// Length of the file that the seal in flight leaves.
     pub sealing_bytes: u64,
     /// The index and snapshot on disk are true of it as it is now, though it is active.
-    pub checkpointed: bool,
+    pub indexed: bool,
+    /// How many of its bytes the checkpoint on disk covers, or the last one that was tried.
+    pub checkpoint_bytes: u64,
+    /// A checkpoint is being written.
+    pub writing_checkpoint: bool,
     /// How far its file is known to be allocated.
     pub preallocated: u64,
     /// Its creation is in flight.
@@ -83,7 +88,9 @@ impl Segment {
             last_append: None,
             producers: None,
             sealing_bytes: 0,
-            checkpointed: false,
+            indexed: false,
+            checkpoint_bytes: 0,
+            writing_checkpoint: false,
             preallocated,
             creating: false,
             work_started_us: 0,
@@ -95,12 +102,36 @@ impl Segment {
 
     /// Its file exists and nothing of it is in flight but writes; its index on disk, if any, is out of date.
     pub fn is_idle(&self) -> bool {
-        self.created && self.seal == Seal::Open && !self.preallocating && !self.checkpointed
+        self.is_free() && !self.indexed
+    }
+
+    /// Its file exists and nothing of it is in flight but writes.
+    pub fn is_free(&self) -> bool {
+        let working = self.preallocating || self.writing_checkpoint;
+        self.created && self.seal == Seal::Open && !working
     }
 
     /// Bytes of the segment up to `at`, which is its end or lies in it.
     pub fn bytes_to(&self, at: StreamByte) -> u64 {
         at.since(self.start)
+    }
+
+    /// What is known of it up to `end`, which is its end or that of the log.
+    pub fn summary(
+        &self,
+        partition: TopicPartition,
+        end: Position,
+        wall: TimestampMs,
+    ) -> SegmentSummary {
+        SegmentSummary {
+            partition,
+            base_offset: self.base.0,
+            next_offset: end.offset,
+            size_bytes: self.bytes_to(end.at),
+            max_timestamp: self.max_timestamp,
+            first_append: self.first_append.unwrap_or(wall),
+            last_append: self.last_append.unwrap_or(wall),
+        }
     }
 
     /// Takes note of a batch placed at `at`.
@@ -118,7 +149,7 @@ impl Segment {
         self.max_timestamp = self.max_timestamp.max(max_timestamp);
         self.first_append.get_or_insert(wall);
         self.last_append = Some(self.last_append.map_or(wall, |last| last.max(wall)));
-        self.checkpointed = false;
+        self.indexed = false;
     }
 
     /// The size to preallocate to, if the file should grow now: before appends reach its allocated end.
@@ -130,7 +161,7 @@ impl Segment {
             && self.end.is_none()
             && self.seal == Seal::Open
             // As long as the index is true nothing was appended, and the file has its real length.
-            && !self.checkpointed;
+            && !self.indexed;
         if !wanted || room >= self.preallocate_step / 2 || self.preallocated >= segment_bytes {
             return None;
         }

@@ -426,6 +426,7 @@ impl Log {
         };
         let before = std::mem::replace(self, Self::open(open, cx));
         self.in_turn = before.in_turn;
+        self.checkpoint_queued = before.checkpoint_queued;
         self.ledger_queued = before.ledger_queued;
         self.draining = before.draining;
         if let Some(confirming) = &mut self.truncation {

@@ -15,6 +15,7 @@ pub const LEDGER_LAG_BYTES_MAX: u64 = 16 << 20;
 impl Shard {
     /// Takes the consequences of what happened to a log.
     pub(super) fn settle(&mut self, now: Now, id: LogId, out: &mut Effects) {
+        let checkpoint_bytes = self.checkpoint_bytes();
         let moved = self.with_log(now, out, id, |log, cx| {
             let moved = log.settle(cx);
             let durable = log.sync.durable();
@@ -22,9 +23,12 @@ impl Shard {
             let queue = lag > 0 && !std::mem::replace(&mut log.ledger_queued, true);
             let urgent = lag >= LEDGER_LAG_BYTES_MAX;
             let quiet = log.is_deleting() && !log.has_io_in_flight();
-            (moved, queue, urgent, log.awaits_ledger(), quiet)
+            let checkpoint = log.is_checkpoint_due(checkpoint_bytes)
+                && !std::mem::replace(&mut log.checkpoint_queued, true);
+            let waits = (log.awaits_ledger(), checkpoint);
+            (moved, queue, urgent, waits, quiet)
         });
-        let Some((moved, queue, urgent, awaits_ledger, quiet)) = moved else {
+        let Some((moved, queue, urgent, (awaits_ledger, checkpoint), quiet)) = moved else {
             return;
         };
         if queue {
@@ -32,6 +36,9 @@ impl Shard {
         }
         if urgent {
             self.ledger_due_us = 0;
+        }
+        if checkpoint {
+            self.uncheckpointed.push_back(id);
         }
         if awaits_ledger && !self.await_ledger.contains(&id) {
             self.await_ledger.push(id);
@@ -53,6 +60,7 @@ impl Shard {
 
     /// At the end of every step but an append's.
     pub(super) fn finish_step(&mut self, now: Now, out: &mut Effects) {
+        self.begin_checkpoint(now, out);
         self.start_syncs(now, out);
         self.evict(now, out);
         self.keep_ledger(now, out);

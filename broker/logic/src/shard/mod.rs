@@ -4,6 +4,7 @@
 //! - [`Shard::step`] (`step.rs`): one arm per input.
 //! - `fetches.rs`: fetches over several logs, answered or parked.
 //! - `duties.rs`: what follows an input at the end of a step: syncs, evictions, the ledger.
+//! - `checkpoints.rs`: which log takes its checkpoint next, and when.
 //! - `time.rs`: what is due by the clock.
 //! - `budget.rs`: what goes when all logs together are too large.
 //! - [`cold`]: what of the history is in memory, and what is read ahead; a machine of its own, since it is asked while reads
@@ -13,6 +14,7 @@
 //! Not here: bytes, files, sockets, clocks.
 
 mod budget;
+mod checkpoints;
 pub mod cold;
 pub(crate) mod context;
 mod duties;
@@ -64,6 +66,12 @@ pub struct Shard {
     unrecorded: VecDeque<LogId>,
     /// Logs of which something waits for the ledger: segments to be unlinked, a truncation.
     await_ledger: Vec<LogId>,
+    /// Logs whose checkpoint is due.
+    uncheckpointed: VecDeque<LogId>,
+    /// The log whose checkpoint was begun last.
+    checkpointing: Option<LogId>,
+    /// When the next one may be begun.
+    checkpoint_due_us: u64,
     last_write: u64,
     /// Operations in flight, the ledger's not counted.
     io_in_flight: u64,
@@ -113,6 +121,9 @@ impl Shard {
             turn: Vec::new(),
             unrecorded: VecDeque::new(),
             await_ledger: Vec::new(),
+            uncheckpointed: VecDeque::new(),
+            checkpointing: None,
+            checkpoint_due_us: 0,
             last_write: 0,
             io_in_flight: 0,
             index_bytes: 0,

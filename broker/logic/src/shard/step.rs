@@ -85,6 +85,9 @@ impl Shard {
                 log.issue_due(cx);
                 log.unlink_due(cx);
             }),
+            Input::CheckpointWritten { log, segment } => {
+                self.on_log(now, log, out, |log, _| log.checkpoint_written(segment));
+            }
             Input::SegmentDeleted { log, segment } => {
                 self.on_log(now, log, out, |log, cx| log.segment_deleted(segment, cx))
             }
@@ -320,6 +323,7 @@ fn is_completion(input: &Input) -> bool {
             | Input::Preallocated { .. }
             | Input::SegmentCreated { .. }
             | Input::SegmentSealed { .. }
+            | Input::CheckpointWritten { .. }
             | Input::SegmentDeleted { .. }
             | Input::SegmentRead { .. }
             | Input::Reopened { .. }

@@ -53,9 +53,16 @@ impl Shard {
         let logs = (self.due_us != u64::MAX).then_some(self.due_us);
         // While nothing is in flight, the tick of once a second is soon enough to give up.
         let patience = (self.io_in_flight > 0).then_some(self.patience_us);
-        [self.parked.next_deadline_us(), ledger, logs, patience]
-            .into_iter()
-            .flatten()
-            .min()
+        let checkpoint = self.next_checkpoint_us();
+        [
+            self.parked.next_deadline_us(),
+            ledger,
+            logs,
+            patience,
+            checkpoint,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 }

@@ -68,6 +68,7 @@ pub struct SegmentFiles {
     pub log: File,
     pub index: Option<Vec<u8>>,
     pub producers: Option<Vec<u8>>,
+    pub checkpoint: Option<Vec<u8>>,
 }
 
 /// The folder of one log.
@@ -79,6 +80,7 @@ pub fn listing(folder: &Folder) -> Vec<SegmentFile> {
         size: files.log.seen.len() as u64,
         has_index: files.index.is_some(),
         has_producers: files.producers.is_some(),
+        has_checkpoint: files.checkpoint.is_some(),
     };
     folder.iter().map(file).collect()
 }

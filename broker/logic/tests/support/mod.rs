@@ -233,6 +233,10 @@ impl World {
                     let bytes = folder[&segment.0.0].producers.as_deref();
                     recovery.provide(bytes.ok_or(StorageFault::Io { os_error: 2 }));
                 }
+                RecoveryStep::ReadCheckpoint { segment } => {
+                    let bytes = folder[&segment.0.0].checkpoint.as_deref();
+                    recovery.provide(bytes.ok_or(StorageFault::Io { os_error: 2 }));
+                }
                 RecoveryStep::Read {
                     segment,
                     file_at,
@@ -257,6 +261,7 @@ impl World {
                     match sidecar {
                         Sidecar::Index => files.index = None,
                         Sidecar::Producers => files.producers = None,
+                        Sidecar::Checkpoint => files.checkpoint = None,
                     }
                     recovery.done(Ok(()));
                 }
@@ -505,6 +510,7 @@ impl World {
             | Effect::Preallocate { .. }
             | Effect::CreateSegment { .. }
             | Effect::SealSegment { .. }
+            | Effect::WriteCheckpoint { .. }
             | Effect::DeleteSegment { .. }
             | Effect::ReadSegment { .. }
             | Effect::Reopen { .. }
@@ -603,6 +609,9 @@ impl World {
                 segment,
                 result,
             },
+            Effect::WriteCheckpoint { log, segment, .. } => {
+                Input::CheckpointWritten { log, segment }
+            }
             Effect::DeleteSegment { log, segment } => Input::SegmentDeleted { log, segment },
             Effect::WriteLedger { sequence, .. } => Input::LedgerWritten { sequence, result },
             Effect::ReadSegment {
@@ -691,8 +700,18 @@ impl World {
                 );
                 files.index = Some(index.to_vec());
                 files.producers = Some(producers.to_vec());
+                files.checkpoint = None;
                 files.log.truncate(*size);
                 files.log.sync();
+            }
+            Effect::WriteCheckpoint {
+                log,
+                segment,
+                bytes,
+            } => {
+                let folder = self.folders.get_mut(&self.logs[log]).unwrap();
+                let files = folder.get_mut(&segment.0.0).unwrap();
+                files.checkpoint = Some(bytes.to_vec());
             }
             Effect::DeleteSegment { log, segment } => {
                 let folder = self.folders.get_mut(&self.logs[log]).unwrap();

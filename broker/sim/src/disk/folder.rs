@@ -17,10 +17,14 @@ pub enum FileName {
     Index(i64),
     /// Its producer snapshot.
     Producers(i64),
+    /// Its checkpoint.
+    Checkpoint(i64),
     /// The index before it is renamed.
     IndexTemporary(i64),
     /// The producer snapshot before it is renamed.
     ProducersTemporary(i64),
+    /// The checkpoint before it is renamed.
+    CheckpointTemporary(i64),
     /// One of a core's two ledger files. Every start of the process writes new ones.
     Ledger {
         /// Greater at each start.

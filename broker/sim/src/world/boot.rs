@@ -248,6 +248,10 @@ impl World {
         if recovered.torn_tail_at.is_some() {
             self.see(Seen::TornTail);
         }
+        let mut segments = recovered.segments.iter();
+        if segments.any(|segment| segment.checkpoint_bytes > 0) {
+            self.see(Seen::CheckpointTaken);
+        }
         self.take_damage(number, recovered);
         let partition = &mut self.partitions[number as usize];
         let cut = partition.cutting.filter(|cut| cut.at < partition.end);
@@ -306,6 +310,11 @@ impl World {
                     let bytes = self.read_whole(folder, FileName::Producers(segment.0.0));
                     recovery.provide(bytes.as_deref().map_err(|fault| *fault));
                 }
+                RecoveryStep::ReadCheckpoint { segment } => {
+                    self.die_sometimes()?;
+                    let bytes = self.read_whole(folder, FileName::Checkpoint(segment.0.0));
+                    recovery.provide(bytes.as_deref().map_err(|fault| *fault));
+                }
                 RecoveryStep::Read {
                     segment,
                     file_at,
@@ -316,6 +325,13 @@ impl World {
                     recovery.provide(bytes.as_deref().map_err(|fault| *fault));
                 }
                 other => {
+                    let sidecar = match &other {
+                        RecoveryStep::RemoveSidecar { sidecar, .. } => Some(*sidecar),
+                        _ => None,
+                    };
+                    if sidecar == Some(Sidecar::Checkpoint) {
+                        self.see(Seen::CheckpointRejected);
+                    }
                     let result = self.act_all(change(folder, other))?;
                     recovery.done(result);
                 }
@@ -338,6 +354,7 @@ impl World {
                 .map_or(0, |file| file.borrow().size()),
             has_index: names.contains(&FileName::Index(base)),
             has_producers: names.contains(&FileName::Producers(base)),
+            has_checkpoint: names.contains(&FileName::Checkpoint(base)),
         };
         logs.map(describe).collect()
     }
@@ -438,6 +455,7 @@ pub(super) fn change(folder: FolderName, step: RecoveryStep) -> Vec<Action> {
             vec![
                 unlink(FileName::Index(base)),
                 unlink(FileName::Producers(base)),
+                unlink(FileName::Checkpoint(base)),
                 Action::SyncFolder { folder, covered: 0 },
                 unlink(FileName::Log(base)),
             ]
@@ -446,6 +464,7 @@ pub(super) fn change(folder: FolderName, step: RecoveryStep) -> Vec<Action> {
             let name = match sidecar {
                 Sidecar::Index => FileName::Index(segment.0.0),
                 Sidecar::Producers => FileName::Producers(segment.0.0),
+                Sidecar::Checkpoint => FileName::Checkpoint(segment.0.0),
             };
             vec![Action::Unlink { folder, name }]
         }

@@ -83,6 +83,7 @@ pub(super) enum Completion {
     Preallocated(LogId, SegmentBase, u64),
     Created(LogId, SegmentBase),
     Sealed(LogId, SegmentBase),
+    Checkpointed(LogId, SegmentBase),
     Deleted(LogId, SegmentBase),
     SegmentRead(LogId),
     Reopening(Box<Reopening>),
@@ -191,6 +192,15 @@ impl World {
                 let (folder, _) = self.segment_name(core, log, segment);
                 let script = seal_segment(folder, segment.0.0, size, index, producers);
                 (script, Completion::Sealed(log, segment))
+            }
+            Effect::WriteCheckpoint {
+                log,
+                segment,
+                bytes,
+            } => {
+                let (folder, _) = self.segment_name(core, log, segment);
+                let script = write_checkpoint(folder, segment.0.0, bytes);
+                (script, Completion::Checkpointed(log, segment))
             }
             Effect::DeleteSegment { log, segment } => {
                 let (folder, _) = self.segment_name(core, log, segment);
@@ -389,6 +399,12 @@ impl World {
                     segment,
                     result,
                 }
+            }
+            Completion::Checkpointed(log, segment) => {
+                if result.is_ok() {
+                    self.see(Seen::CheckpointWritten);
+                }
+                Input::CheckpointWritten { log, segment }
             }
             Completion::Deleted(log, segment) => Input::SegmentDeleted { log, segment },
             Completion::SegmentRead(log) => Input::SegmentRead {
@@ -749,6 +765,8 @@ fn seal_segment(
             to: name,
         });
     }
+    let name = FileName::Checkpoint(base);
+    script.push(Action::Unlink { folder, name });
     let name = FileName::Log(base);
     script.push(Action::Cut { folder, name, size });
     script.push(Action::Sync {
@@ -760,8 +778,29 @@ fn seal_segment(
     script
 }
 
+fn write_checkpoint(folder: FolderName, base: i64, bytes: Box<[u8]>) -> Vec<Action> {
+    let temporary = FileName::CheckpointTemporary(base);
+    vec![
+        Action::Create {
+            folder,
+            name: temporary,
+        },
+        Action::Contents {
+            folder,
+            name: temporary,
+            bytes: Bytes::whole(bytes.into_vec()),
+        },
+        Action::Rename {
+            folder,
+            from: temporary,
+            to: FileName::Checkpoint(base),
+        },
+    ]
+}
+
 fn delete_segment(folder: FolderName, base: i64) -> Vec<Action> {
     let names = [
+        FileName::Checkpoint(base),
         FileName::Log(base),
         FileName::Index(base),
         FileName::Producers(base),

@@ -210,6 +210,9 @@ impl World {
             RecoveryStep::ReadProducers { segment } => {
                 self.read_whole_file(folder, FileName::Producers(segment.0.0))
             }
+            RecoveryStep::ReadCheckpoint { segment } => {
+                self.read_whole_file(folder, FileName::Checkpoint(segment.0.0))
+            }
             RecoveryStep::Read {
                 segment,
                 file_at,

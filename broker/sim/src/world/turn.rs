@@ -267,6 +267,7 @@ impl World {
             | Effect::Preallocate { .. }
             | Effect::CreateSegment { .. }
             | Effect::SealSegment { .. }
+            | Effect::WriteCheckpoint { .. }
             | Effect::DeleteSegment { .. }
             | Effect::ReadSegment { .. }
             | Effect::WriteLedger { .. } => self.start_io(core, effect),

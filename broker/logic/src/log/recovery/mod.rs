@@ -6,17 +6,21 @@
 //! 1. Files that a truncation or the log's start has passed go, and what is beside the `.log` file and speaks of
 //!    batches that were cut off.
 //! 2. Closed segments are trusted through their `.idx`; after a clean stop the active one as well.
-//! 3. The newest `.pst` is taken; batches behind its offset rebuild the producers from there.
-//! 4. Scan: length, magic, checksum, contiguity, epochs that never fall. The first batch that does not hold is a torn
+//! 3. The newest segment that is not closed may have a checkpoint (`.ckp`): index and producers up to a place that was
+//!    durable when it was written. It is believed if the batches behind its last entry hold and end exactly there, and
+//!    the scan goes on from there. Otherwise it is removed, and the segment is scanned from its beginning.
+//! 4. The newest `.pst` is taken, unless a checkpoint was; batches behind its offset rebuild the producers from there.
+//! 5. Scan: length, magic, checksum, contiguity, epochs that never fall. The first batch that does not hold is a torn
 //!    tail if it lies at or above what the ledger proves, and is cut off; below that it is damage, which is kept out
 //!    of reach and reported, and never truncated (S5). The log goes on behind it: behind the batch if its header can
 //!    be believed, else at the next batch that holds, at the latest where the ledger knows a boundary.
 //!    A file whose name says that it is a segment in the midst of another one, and of which nothing else knows, is set
 //!    aside: its name must not hide what holds.
-//! 5. What was read is synced before it counts as durable (S4).
+//! 6. What was read is synced before it counts as durable (S4).
 //!
 //! Not here: the epoch in which the log will be led, and anything about other logs.
 
+mod checkpoint;
 mod scan;
 mod stages;
 
@@ -30,6 +34,7 @@ use super::limits::PREALLOCATE_STEP_BYTES_MIN;
 use super::producers::ProducerTable;
 use crate::ledger::LedgerLog;
 use crate::shard::interface::{LogConfig, SegmentBase, StorageFault};
+use checkpoint::Resumed;
 use stages::{Candidate, Stage};
 
 /// How the last process on this data folder ended, found from the superblock.
@@ -56,6 +61,8 @@ pub struct SegmentFile {
     pub has_index: bool,
     /// There is a `.pst` file.
     pub has_producers: bool,
+    /// There is a `.ckp` file.
+    pub has_checkpoint: bool,
 }
 
 /// A file that belongs to a segment's `.log` file.
@@ -65,6 +72,8 @@ pub enum Sidecar {
     Index,
     /// `.pst`
     Producers,
+    /// `.ckp`
+    Checkpoint,
 }
 
 /// What recovery wants done next. Reads are answered with [`Recovery::provide`], the rest with [`Recovery::done`].
@@ -77,6 +86,11 @@ pub enum RecoveryStep {
     },
     /// Read the whole `.pst` file.
     ReadProducers {
+        /// Whose.
+        segment: SegmentBase,
+    },
+    /// Read the whole `.ckp` file.
+    ReadCheckpoint {
         /// Whose.
         segment: SegmentBase,
     },
@@ -97,8 +111,8 @@ pub enum RecoveryStep {
         /// Its new length.
         size: u64,
     },
-    /// Remove a segment's files: the index and the snapshot first, and for good (the directory is synced) before the
-    /// `.log` file goes. Should its name be used again, they would speak of what is gone.
+    /// Remove a segment's files: those beside the `.log` file first, and for good (the directory is synced) before it
+    /// goes. Should its name be used again, they would speak of what is gone.
     Remove {
         /// Which segment.
         segment: SegmentBase,
@@ -165,6 +179,8 @@ pub struct RecoveredSegment {
     pub last_append: Option<TimestampMs>,
     /// It is at rest: its index on disk is true, or it is damaged and left as it is.
     pub indexed: bool,
+    /// How many bytes of it a checkpoint covers.
+    pub checkpoint_bytes: u64,
     /// The producers as of its end, for the snapshot of a closed segment that is not at rest.
     pub producers: Option<Box<[u8]>>,
 }
@@ -237,8 +253,11 @@ pub struct Recovery {
     config: LogConfig,
     candidates: Vec<Candidate>,
     stage: Stage,
-    /// The greatest end of an index or snapshot that is believed: either is written only when all below is durable.
+    /// The greatest end of an index, snapshot or checkpoint that is believed: each is written only when all below is
+    /// durable.
     sealed_end: Offset,
+    /// What the checkpoint tells that is believed.
+    checkpoint: Option<Box<Resumed>>,
     /// The offset as of which the snapshot was taken: batches below it are in it.
     producers_from: Offset,
     /// What is to be done to files, in order.
@@ -288,6 +307,9 @@ enum FileWork {
 /// How much of a file the scan asks for at a time, in bytes.
 pub const SCAN_READ_BYTES: u32 = 1 << 20;
 
+/// How much it asks for at first: behind a checkpoint there is often little, and each read asks for twice as much.
+pub const SCAN_FIRST_READ_BYTES: u32 = 64 << 10;
+
 impl Recovery {
     /// Recovers the log of `topic_partition` from its files and what the ledger proves of it. Without a ledger
     /// nothing is proven, and everything that holds is taken.
@@ -308,6 +330,7 @@ impl Recovery {
             candidates: Vec::new(),
             stage: Stage::Indexes { at: 0 },
             sealed_end: Offset(0),
+            checkpoint: None,
             producers_from: Offset(0),
             work: VecDeque::new(),
             read_failed: false,

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use tackboard_schema::record_batch::{BatchHeader, HEADER_LENGTH, check_stored_batch};
 use tackboard_schema::{LeaderEpoch, Offset, TimestampMs};
 
-use super::{DamagedRange, SCAN_READ_BYTES};
+use super::{DamagedRange, SCAN_FIRST_READ_BYTES, SCAN_READ_BYTES};
 use crate::ledger::note_epoch;
 use crate::log::index::{SparseIndex, relative};
 use crate::log::limits::STORED_BATCH_BYTES_MAX;
@@ -53,6 +53,8 @@ pub(super) struct SegmentScan {
     pub last_epoch: LeaderEpoch,
     /// Bytes that the next window must hold from `file_at` on.
     wanted: u64,
+    /// Length of the next window, if no more is wanted.
+    window_bytes: u32,
     /// The bytes of the block that `file_at` lies in, before it.
     pub tail: Vec<u8>,
     /// Where damage began, while what follows it is searched for; `file_at` is how far the search got.
@@ -98,12 +100,21 @@ impl SegmentScan {
             max_timestamp: TimestampMs(i64::MIN),
             last_epoch,
             wanted: 0,
+            window_bytes: SCAN_FIRST_READ_BYTES,
             tail: Vec::new(),
             lost: None,
             contradicts_limit: false,
             torn: false,
             finished: false,
         }
+    }
+
+    /// Begins not at the segment's start but at `from`, of which `index` and `max_timestamp` say what lies before.
+    pub fn resume_at(&mut self, from: Boundary, index: SparseIndex, max_timestamp: TimestampMs) {
+        self.expected = from.offset;
+        self.file_at = from.file_at;
+        self.index = index;
+        self.max_timestamp = max_timestamp;
     }
 
     /// Sets the limit: `is_name` if only the name of the next file speaks for it. The scan goes on where it stands.
@@ -121,7 +132,7 @@ impl SegmentScan {
         let block = u64::from(BLOCK_BYTES);
         let start = self.file_at / block * block;
         let wanted = (self.file_at - start + self.wanted).next_multiple_of(block);
-        let length = wanted.max(u64::from(SCAN_READ_BYTES));
+        let length = wanted.max(u64::from(self.window_bytes));
         let rest = self
             .file_bytes
             .saturating_sub(start)
@@ -136,6 +147,7 @@ impl SegmentScan {
         };
         let is_last = start + bytes.len() as u64 >= self.file_bytes || bytes.len() < asked as usize;
         self.wanted = 0;
+        self.window_bytes = (self.window_bytes * 2).min(SCAN_READ_BYTES);
         while !self.finished && self.wanted == 0 && !self.contradicts_limit {
             let at = (self.file_at - start).min(bytes.len() as u64) as usize;
             let rest = &bytes[at..];

@@ -4,6 +4,7 @@ use tackboard_schema::storage::index::{self, SegmentSummary};
 use tackboard_schema::storage::producer_snapshot::ProducerSnapshot;
 use tackboard_schema::{Offset, TimestampMs};
 
+use super::checkpoint::Trial;
 use super::scan::{Boundary, SegmentScan, Sink};
 use super::{
     DamagedRange, FileWork, RecoveredLog, RecoveredSegment, Recovery, RecoveryStep, RestartClass,
@@ -16,9 +17,9 @@ use crate::shard::interface::{BLOCK_BYTES, SegmentBase, StorageFault};
 /// A segment that recovery looks at.
 #[derive(Debug)]
 pub(super) struct Candidate {
-    file: SegmentFile,
+    pub file: SegmentFile,
     /// What its `.idx` says, if that can be believed.
-    summary: Option<(SegmentSummary, SparseIndex)>,
+    pub summary: Option<(SegmentSummary, SparseIndex)>,
 }
 
 /// Where a recovery stands.
@@ -26,6 +27,10 @@ pub(super) struct Candidate {
 pub(super) enum Stage {
     /// Reading the index of candidate `at`.
     Indexes { at: usize },
+    /// Reading the checkpoint of the newest candidate below that has one.
+    Checkpoint { below: usize },
+    /// Looking at the last batches before a checkpoint.
+    Trial(Box<Trial>),
     /// Reading the producer snapshot of candidate `below - 1`.
     Producers { below: usize },
     /// Taking or scanning candidate `at`.
@@ -62,8 +67,13 @@ impl Recovery {
         }
         if let Some(last) = files.last_mut().filter(|file| self.is_cut(file)) {
             // It may speak of what was cut off; if not, the scan tells as much.
-            if std::mem::take(&mut last.has_index) {
-                self.remove_sidecar(last.base, Sidecar::Index);
+            let (segment, index) = (last.base, std::mem::take(&mut last.has_index));
+            let checkpoint = std::mem::take(&mut last.has_checkpoint);
+            if index {
+                self.remove_sidecar(segment, Sidecar::Index);
+            }
+            if checkpoint {
+                self.remove_sidecar(segment, Sidecar::Checkpoint);
             }
         }
         let candidate = |file| Candidate {
@@ -80,7 +90,7 @@ impl Recovery {
             .is_some_and(|cut| cut.segment == file.base)
     }
 
-    fn remove_sidecar(&mut self, segment: SegmentBase, sidecar: Sidecar) {
+    pub(super) fn remove_sidecar(&mut self, segment: SegmentBase, sidecar: Sidecar) {
         self.work
             .push_back(FileWork::RemoveSidecar { segment, sidecar });
     }
@@ -88,6 +98,7 @@ impl Recovery {
     /// The next read, or the end.
     pub(super) fn next_read(&mut self) -> RecoveryStep {
         loop {
+            let snapshots_from = self.snapshots_from();
             match &mut self.stage {
                 Stage::Indexes { at } => match self.candidates.get(*at) {
                     Some(candidate) => {
@@ -101,12 +112,32 @@ impl Recovery {
                         *at += 1;
                     }
                     None => {
-                        self.stage = Stage::Producers {
-                            below: self.candidates.len(),
-                        }
+                        let below = self.candidates.len();
+                        self.stage = Stage::Checkpoint { below };
                     }
                 },
-                Stage::Producers { below: 0 } => {
+                Stage::Checkpoint { below } => {
+                    let below = *below;
+                    if let Some(at) = self.next_checkpoint(below) {
+                        self.stage = Stage::Checkpoint { below: at + 1 };
+                        let segment = self.candidates[at].file.base;
+                        return RecoveryStep::ReadCheckpoint { segment };
+                    }
+                    self.stage = Stage::Producers {
+                        below: self.candidates.len(),
+                    };
+                }
+                Stage::Trial(trial) => match trial.scan.next_window() {
+                    Some((file_at, length)) => {
+                        return RecoveryStep::Read {
+                            segment: trial.scan.base,
+                            file_at,
+                            length,
+                        };
+                    }
+                    None => self.end_trial(),
+                },
+                Stage::Producers { below } if *below == snapshots_from => {
                     self.stage = Stage::Segments { at: 0, scan: None };
                 }
                 Stage::Producers { below } => {
@@ -168,6 +199,7 @@ impl Recovery {
                 self.candidates[at].summary = summary;
                 self.stage = Stage::Indexes { at: at + 1 };
             }
+            Stage::Checkpoint { below } => self.try_checkpoint(*below - 1, bytes),
             Stage::Producers { below } => {
                 let below = *below;
                 let snapshot = bytes
@@ -190,7 +222,7 @@ impl Recovery {
                     }
                 };
             }
-            Stage::Segments { .. } | Stage::Tail { .. } => match bytes {
+            Stage::Trial(_) | Stage::Segments { .. } | Stage::Tail { .. } => match bytes {
                 Ok(bytes) => {
                     self.read_failed = false;
                     self.take_bytes(bytes);
@@ -208,6 +240,7 @@ impl Recovery {
 
     fn take_bytes(&mut self, bytes: &[u8]) {
         match &mut self.stage {
+            Stage::Trial(_) => self.feed_trial(bytes),
             Stage::Segments {
                 scan: Some(scan), ..
             } => {
@@ -239,6 +272,14 @@ impl Recovery {
             }
             _ => {}
         }
+    }
+
+    /// The oldest candidate whose producer snapshot may be newer than the checkpoint.
+    fn snapshots_from(&self) -> usize {
+        let Some(resumed) = &self.checkpoint else {
+            return 0;
+        };
+        (self.candidates).partition_point(|candidate| candidate.file.base <= resumed.segment)
     }
 
     /// What an index says, if it speaks of this segment as it is: its end is where the next one begins, and for the
@@ -316,6 +357,12 @@ impl Recovery {
             self.last_epoch,
         );
         scan.set_limit(limit, self.limit_is_name(at));
+        let resumed = self.checkpoint.as_mut();
+        if let Some(resumed) = resumed.filter(|resumed| resumed.segment == file.base) {
+            let index = std::mem::take(&mut resumed.index);
+            scan.resume_at(resumed.from, index, resumed.max_timestamp);
+            scan.last_epoch = scan.last_epoch.max(resumed.last_epoch);
+        }
         self.stage = Stage::Segments {
             at,
             scan: Some(Box::new(scan)),
@@ -323,7 +370,7 @@ impl Recovery {
     }
 
     /// Where segment `at` ends at the latest.
-    fn limit(&self, at: usize) -> Offset {
+    pub(super) fn limit(&self, at: usize) -> Offset {
         let next = self.candidates.get(at + 1);
         let next_base = next.map_or(Offset(i64::MAX), |next| next.file.base.0);
         next_base.min(self.ceiling())
@@ -376,6 +423,7 @@ impl Recovery {
             first_append: Some(summary.first_append),
             last_append: Some(summary.last_append),
             indexed: true,
+            checkpoint_bytes: 0,
             producers: None,
         });
     }
@@ -462,6 +510,8 @@ impl Recovery {
     }
 
     fn scanned(&self, scan: &SegmentScan) -> RecoveredSegment {
+        let resumed = self.checkpoint.as_ref();
+        let resumed = resumed.filter(|resumed| resumed.segment == scan.base);
         let opened = self.ledger.opened.filter(|(base, _)| *base == scan.base);
         // The ledger's time is that of the last append below the durable end; what was appended behind it may be
         // as young as this start.
@@ -477,9 +527,11 @@ impl Recovery {
             file_bytes: scan.file_at,
             index: scan.index.clone(),
             max_timestamp: scan.max_timestamp,
-            first_append: opened.map(|(_, first_append)| first_append),
+            first_append: (opened.map(|(_, first_append)| first_append))
+                .or(resumed.map(|resumed| resumed.first_append)),
             last_append,
             indexed: false,
+            checkpoint_bytes: resumed.map_or(0, |resumed| resumed.from.file_at),
             producers: None,
         }
     }
@@ -575,6 +627,7 @@ impl Recovery {
             first_append: None,
             last_append: None,
             indexed: false,
+            checkpoint_bytes: 0,
             producers: None,
         }
     }

@@ -80,6 +80,11 @@ pub struct ShardConfig {
     pub tail_cache_least_bytes: u64,
     /// Bytes of sparse index kept in memory; above it the indexes of the oldest segments are thinned out.
     pub index_bytes: u64,
+    /// Bytes of active segments that a start after a crash should have to read at most: each log takes a checkpoint when
+    /// it has appended its share.
+    pub recovery_bytes: u64,
+    /// But not for less than so many bytes.
+    pub checkpoint_bytes_min: u64,
     /// Free space of the data folder's file system below which appends are refused with `STORAGE_FULL`.
     pub reserve_bytes: u64,
     /// Bytes that the logs of all cores together may have; above it, or when the disk is short of space, the oldest
@@ -121,6 +126,8 @@ impl Default for ShardConfig {
             tail_cache_bytes: 64 << 20,
             tail_cache_least_bytes: 64 << 20,
             index_bytes: 16 << 20,
+            recovery_bytes: 256 << 20,
+            checkpoint_bytes_min: 1 << 20,
             reserve_bytes: 0,
             log_budget_bytes: None,
             cores: 1,

@@ -138,7 +138,8 @@ pub enum Effect {
         preallocate: u64,
     },
     /// Write index and producer snapshot (temporary name, sync, rename), cut the log file to `size`, sync it and the
-    /// directory. Every byte below `size` is durable already. Also used on the active segment at shutdown.
+    /// directory; a checkpoint goes. Every byte below `size` is durable already. Also used on the active segment at
+    /// shutdown.
     SealSegment {
         /// Whose.
         log: LogId,
@@ -150,6 +151,16 @@ pub enum Effect {
         index: Box<[u8]>,
         /// Contents of the `.pst` file.
         producers: Box<[u8]>,
+    },
+    /// Write the checkpoint of the active segment: under a temporary name, renamed over the one that may be there, never
+    /// synced. Every byte that it speaks of is durable already.
+    WriteCheckpoint {
+        /// Whose.
+        log: LogId,
+        /// Which segment.
+        segment: SegmentBase,
+        /// Contents of the `.ckp` file.
+        bytes: Box<[u8]>,
     },
     /// Unlink a segment's files.
     DeleteSegment {

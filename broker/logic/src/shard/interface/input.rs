@@ -179,6 +179,13 @@ pub enum Input {
         /// How it went.
         result: Result<(), StorageFault>,
     },
+    /// A checkpoint was written, or not: its failure never fences.
+    CheckpointWritten {
+        /// Whose.
+        log: LogId,
+        /// Which segment.
+        segment: SegmentBase,
+    },
     /// A segment's files are unlinked.
     SegmentDeleted {
         /// Whose.
