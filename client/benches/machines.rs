@@ -9,7 +9,8 @@ use tackboard_client::protocol::consumer::ConsumerMachine;
 use tackboard_client::protocol::producer::{ProducerMachine, TopicLookup, TopicSlot};
 use tackboard_client::protocol::{Action, ConnectionId, FrameReader, InFrame, Machine, Now};
 use tackboard_client::{
-    ConsumerConfig, PartitionIndex, ProducerConfig, ProducerRecord, Records, Start, TimestampMs,
+    ConsumerConfig, PartitionIndex, ProducerConfig, ProducerRecord, Protocol, Records, Start,
+    TimestampMs,
 };
 use tackboard_schema::record_batch::{BatchBuilder, BatchView, Compression};
 
@@ -43,7 +44,7 @@ impl Wire {
             broker: Broker::new(&[(TOPIC, 1)]),
             now: Now::default(),
             readers: HashMap::new(),
-            answers: FrameReader::new(FRAME_BYTES_MAX),
+            answers: FrameReader::new(Protocol::Native, FRAME_BYTES_MAX),
         }
     }
 
@@ -58,7 +59,7 @@ impl Wire {
         output: impl Iterator<Item = Bytes>,
     ) -> VecDeque<InFrame> {
         let (mut requests, mut frames) = (VecDeque::new(), VecDeque::new());
-        let new = || FrameReader::new(FRAME_BYTES_MAX);
+        let new = || FrameReader::new(Protocol::Native, FRAME_BYTES_MAX);
         let reader = self.readers.entry(connection).or_insert_with(new);
         output.for_each(|bytes| support::network::feed(reader, &bytes, &mut requests));
         for request in requests {

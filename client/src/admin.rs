@@ -199,6 +199,18 @@ pub enum OffsetQuery {
     At(TimestampMs),
 }
 
+impl OffsetQuery {
+    /// As both protocols number it.
+    pub(crate) fn number(self) -> i64 {
+        match self {
+            Self::Latest => -1,
+            Self::Earliest => -2,
+            // Nothing is older than the epoch; below it lie the two numbers above.
+            Self::At(timestamp) => timestamp.0.max(0),
+        }
+    }
+}
+
 /// The answer to an [`OffsetQuery`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedOffset {

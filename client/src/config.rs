@@ -11,11 +11,24 @@ use tackboard_schema::{Acks, Durability};
 use crate::error::{Error, Result};
 use crate::protocol::producer::Partitioner;
 
+/// A protocol to speak with brokers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// Our own (`docs/protocol.md`).
+    #[default]
+    Native,
+    /// Kafka's: any broker that speaks it will do. It knows no durability of a request, so
+    /// [`ProducerConfig::durability`] must be left to the topic, and no description of a topic as ours has one.
+    Kafka,
+}
+
 /// What all clients have in common: names, time-outs, back-off.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
     /// Shown in the broker's logs. Default: `tackboard-client`.
     pub client_id: String,
+    /// What the port that is dialled speaks. Default: our own.
+    pub protocol: Protocol,
     /// Longest time to establish a connection. Default: 5 s.
     pub connect_timeout: Duration,
     /// Longest time without an answer before a connection counts as lost. Default: 30 s.
@@ -40,6 +53,7 @@ impl Default for ClientConfig {
     fn default() -> Self {
         Self {
             client_id: "tackboard-client".into(),
+            protocol: Protocol::Native,
             connect_timeout: Duration::from_secs(5),
             request_timeout: Duration::from_secs(30),
             call_timeout: Duration::from_secs(60),
@@ -134,6 +148,13 @@ impl ProducerConfig {
                 "delivery_timeout",
                 format!("{:?}", self.delivery_timeout),
                 "must not be below linger",
+            );
+        }
+        if let (Protocol::Kafka, Some(durability)) = (self.client.protocol, self.durability) {
+            return setting(
+                "durability",
+                format!("{durability:?}"),
+                "none: a request of Kafka's protocol can't ask for it; set it on the topic",
             );
         }
         if matches!(self.acks, Some(Acks::Count(count)) if count < 0) {

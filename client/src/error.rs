@@ -34,7 +34,7 @@ pub enum Error {
     },
     /// The broker sent something that the protocol does not allow. The connection was closed.
     #[error(
-        "the broker at {address} sent {what}: not something this client understands; is this its native port, and do the versions match?"
+        "the broker at {address} sent {what}: not something this client understands; does that port speak the protocol that was asked for, and do the versions match?"
     )]
     Protocol {
         /// `host:port` as it was dialled.

@@ -29,7 +29,7 @@ use glommio::spawn_local;
 use tackboard_runtime::net::{self, Reader, SLICES_PER_SEND_MAX, Shutter, Writer};
 use tackboard_runtime::{Notify, Progress};
 
-use crate::config::ClientConfig;
+use crate::config::{ClientConfig, Protocol};
 use crate::error::Error;
 use crate::protocol::{Action, ConnectionId, FrameReader, Machine, Now};
 use crate::system::{disconnected, end_of_stream, unreachable};
@@ -57,6 +57,7 @@ struct Shared<M> {
     reconnects: Cell<u64>,
     on_news: Box<dyn Fn()>,
     progress: Arc<Progress>,
+    protocol: Protocol,
     frame_bytes_max: u32,
     started: Instant,
 }
@@ -101,6 +102,7 @@ impl<M: Machine + 'static> Pump<M> {
             reconnects: Cell::new(0),
             on_news: Box::new(on_news),
             progress,
+            protocol: config.protocol,
             frame_bytes_max: config.frame_bytes_max,
             started: Instant::now(),
         };
@@ -247,7 +249,7 @@ impl<M: Machine + 'static> Shared<M> {
         mut reader: Reader,
         socket: &Socket,
     ) -> Error {
-        let mut frames = FrameReader::new(self.frame_bytes_max);
+        let mut frames = FrameReader::new(self.protocol, self.frame_bytes_max);
         loop {
             match reader.read(frames.space()).await {
                 Ok(0) => return disconnected(address, &end_of_stream()),

@@ -43,7 +43,9 @@ pub use admin::{
     BrokerDescription, ClusterDescription, CreatedTopic, ListedOffset, NewTopic, OffsetQuery,
     PartitionDescription, PartitionSummary, TopicDescription, TopicSetting, TopicSummary,
 };
-pub use config::{ClientConfig, ConsumerConfig, IN_FLIGHT_MAX, OffsetReset, ProducerConfig};
+pub use config::{
+    ClientConfig, ConsumerConfig, IN_FLIGHT_MAX, OffsetReset, ProducerConfig, Protocol,
+};
 pub use consumed::{Chunk, ConsumerRecord, Records, RecordsIterator, Start};
 pub use error::{Error, Refusal, Result};
 pub use protocol::producer::{CustomPartitioner, Keyed, Keyless, Partitioner};

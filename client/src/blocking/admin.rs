@@ -1,14 +1,13 @@
 //! Administration from a thread: one connection, one call at a time, no threads of its own.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tackboard_schema::PartitionIndex;
-use tackboard_schema::frame::ApiKey;
 use tackboard_schema::native::HeadBuilder;
+use tackboard_schema::{ErrorCode, PartitionIndex};
 
 use super::ambient::seed;
 use super::dial::dial;
@@ -16,13 +15,14 @@ use crate::admin::{
     ClusterDescription, CreatedTopic, ListedOffset, NewTopic, OffsetQuery, TopicDescription,
     TopicSummary,
 };
-use crate::config::ClientConfig;
+use crate::config::{ClientConfig, Protocol};
 use crate::error::{Error, Result};
 use crate::protocol::calls::{
     self, Attempts, Call, CreateTopic, DeleteTopic, DescribeCluster, DescribeTopic, ListOffsets,
 };
-use crate::protocol::connection::{Connection, Request};
+use crate::protocol::connection::Connection;
 use crate::protocol::messages::{self, Context, Welcome};
+use crate::protocol::wire::{Pipelining, Question, Wire};
 use crate::protocol::{FrameReader, InFrame, Now, Random};
 use crate::system::{disconnected, end_of_stream};
 
@@ -99,10 +99,10 @@ impl Admin {
         self.call(&DeleteTopic(name))
     }
 
-    /// A topic's settings, partitions and positions.
+    /// A topic's settings, partitions and positions. Our own protocol only.
     ///
     /// # Errors
-    /// [`Error::UnknownTopic`].
+    /// [`Error::UnknownTopic`]; on Kafka's protocol [`Error::Refused`] with `UNSUPPORTED_VERSION`.
     pub fn describe_topic(&mut self, name: &str) -> Result<TopicDescription> {
         self.call(&DescribeTopic(name))
     }
@@ -131,7 +131,72 @@ impl Admin {
         &mut self,
         queries: &[(&str, PartitionIndex, OffsetQuery)],
     ) -> Result<Vec<ListedOffset>> {
-        self.call(&ListOffsets(queries))
+        match self.config.protocol {
+            Protocol::Native => self.call(&ListOffsets(queries)),
+            Protocol::Kafka => self.list_offsets_at_leaders(queries),
+        }
+    }
+
+    /// Brokers of Kafka's answer for what they lead, and do not pass on what they don't.
+    fn list_offsets_at_leaders(
+        &mut self,
+        queries: &[(&str, PartitionIndex, OffsetQuery)],
+    ) -> Result<Vec<ListedOffset>> {
+        let mut topics: Vec<&str> = queries.iter().map(|(topic, ..)| *topic).collect();
+        topics.sort_unstable();
+        topics.dedup();
+        let cluster = self.describe_cluster(Some(&topics))?;
+        let mut by_leader: BTreeMap<Arc<str>, Vec<usize>> = BTreeMap::new();
+        for (index, (topic, partition, _)) in queries.iter().enumerate() {
+            let leader = self.leader(&cluster, topic, *partition)?;
+            by_leader.entry(leader).or_default().push(index);
+        }
+        let mut listed = vec![None; queries.len()];
+        for (leader, indexes) in by_leader {
+            let asked: Vec<_> = indexes.iter().map(|index| queries[*index]).collect();
+            let answers = self.call_at(Some(&leader), &ListOffsets(&asked))?;
+            for (index, answer) in indexes.into_iter().zip(answers) {
+                listed[index] = Some(answer);
+            }
+        }
+        Ok(listed.into_iter().flatten().collect())
+    }
+
+    /// Where the leader of a partition is reached.
+    fn leader(
+        &self,
+        cluster: &ClusterDescription,
+        topic: &str,
+        partition: PartitionIndex,
+    ) -> Result<Arc<str>> {
+        let found = cluster.topics.iter().find(|found| &*found.name == topic);
+        let code = match found.map_or(Some(ErrorCode::UnknownTopicOrPartition), |topic| {
+            topic.error
+        }) {
+            Some(code) => code,
+            None => {
+                let partitions = found.into_iter().flat_map(|topic| &topic.partitions);
+                let mut leaders = partitions
+                    .filter(|found| found.partition == partition)
+                    .map(|found| found.leader);
+                let Some(leader) = leaders.next() else {
+                    return Err(Error::UnknownPartition {
+                        topic: topic.into(),
+                        partition,
+                        partition_count: found.map_or(0, |topic| topic.partitions.len()),
+                    });
+                };
+                let mut brokers = cluster.brokers.iter();
+                if let Some(broker) = brokers.find(|broker| Some(broker.broker_id) == leader) {
+                    return Ok(broker.address.clone());
+                }
+                ErrorCode::LeaderNotAvailable
+            }
+        };
+        let call = ListOffsets(&[]);
+        let context = Context::new(call.question().api(), &self.brokers[0]).topic(topic);
+        let refusal = context.refusal(Some(partition), code, None);
+        Err(calls::named(Error::Refused(refusal), Some(topic)))
     }
 
     fn now(&self) -> Now {
@@ -139,9 +204,14 @@ impl Admin {
     }
 
     fn call<C: Call>(&mut self, call: &C) -> Result<C::Output> {
+        self.call_at(None, call)
+    }
+
+    /// Calls the broker at this address, or any.
+    fn call_at<C: Call>(&mut self, at: Option<&Arc<str>>, call: &C) -> Result<C::Output> {
         let mut attempts = Attempts::new(&self.config, self.now());
         loop {
-            let fault = match self.attempt(call, &attempts) {
+            let fault = match self.attempt(at, call, &attempts) {
                 Ok(output) => return Ok(output),
                 Err(fault) => calls::named(fault, call.topic()),
             };
@@ -151,11 +221,19 @@ impl Admin {
         }
     }
 
-    fn attempt<C: Call>(&mut self, call: &C, attempts: &Attempts) -> Result<C::Output> {
-        let mut session = match self.session.take() {
+    fn attempt<C: Call>(
+        &mut self,
+        at: Option<&Arc<str>>,
+        call: &C,
+        attempts: &Attempts,
+    ) -> Result<C::Output> {
+        let session = self.session.take();
+        let is_there = |session: &Session| at.is_none_or(|at| *at == session.address);
+        let mut session = match session.filter(is_there) {
             Some(session) => session,
             None => {
-                let (session, welcome) = Session::open_any(&self.brokers, &self.config)?;
+                let brokers = at.map_or(&self.brokers[..], std::slice::from_ref);
+                let (session, welcome) = Session::open_any(brokers, &self.config)?;
                 self.welcome = welcome;
                 session
             }
@@ -164,13 +242,10 @@ impl Admin {
             .deadline()
             .since(self.now())
             .min(self.config.request_timeout);
-        let mut heads = HeadBuilder::new();
-        let head = call.encode(&mut heads);
         // A session that failed half way is not used again.
-        let frame = session.exchange(C::API, head, left)?;
-        let context = calls::context(call, &session.address);
+        let (context, frame) = session.exchange(&call.question(), left)?;
         self.session = Some(session);
-        call.read(&context, &frame)
+        call.read(&calls::about(call, context), &frame)
     }
 }
 
@@ -191,33 +266,36 @@ impl Session {
 
     fn open(address: &Arc<str>, config: &ClientConfig) -> Result<(Self, Welcome)> {
         let stream = dial(address, config.connect_timeout)?;
-        let connection = Connection::new(address.clone(), Now::default());
-        let reader = FrameReader::new(config.frame_bytes_max);
+        let wire = Wire::new(config, Pipelining::One);
+        let connection = Connection::new(address.clone(), wire, Now::default());
+        let reader = FrameReader::new(config.protocol, config.frame_bytes_max);
         let mut session = Self {
             address: address.clone(),
             stream,
             connection,
             reader,
         };
-        let mut heads = HeadBuilder::new();
-        let head = messages::hello_request(&mut heads, &config.client_id);
-        let frame = session.exchange(ApiKey::Hello, head, config.connect_timeout)?;
-        let welcome = messages::read_hello(&Context::new(ApiKey::Hello, address), &frame)?;
+        let question = Question::Hello {
+            client_id: &config.client_id,
+        };
+        let (context, frame) = session.exchange(&question, config.connect_timeout)?;
+        let welcome = session.connection.greeted(&context, &frame)?;
         Ok((session, welcome))
     }
 
     /// Sends one request and waits for its answer.
-    fn exchange(&mut self, api: ApiKey, head: &[u8], timeout: Duration) -> Result<InFrame> {
+    fn exchange(
+        &mut self,
+        question: &Question<'_>,
+        timeout: Duration,
+    ) -> Result<(Context, InFrame)> {
         let deadline = Instant::now() + timeout;
-        self.connection.send(
-            Request {
-                api,
-                head,
-                body: &[],
-            },
-            Some(()),
-            Now::default(),
-        );
+        let mut heads = HeadBuilder::new();
+        let sent = (self.connection).send(question, &mut heads, Some(()), Now::default());
+        sent.map_err(|(refused, _)| {
+            let context = Context::new(question.api(), &self.address);
+            Error::Refused(context.refusal(None, refused.code, Some(&refused.message)))
+        })?;
         let mut output = VecDeque::new();
         self.connection.take_output(&mut output);
         for bytes in output {
@@ -227,15 +305,13 @@ impl Session {
         }
         loop {
             match self.reader.next_frame() {
-                Ok(Some(frame))
-                    if self
-                        .connection
-                        .answered(frame.prefix.correlation_id)
-                        .is_some() =>
-                {
-                    return Ok(frame);
+                Ok(Some(frame)) => {
+                    let answered = frame.answers();
+                    match answered.and_then(|id| self.connection.answered(id)) {
+                        Some(request) => return Ok((request.context(&self.address), frame)),
+                        None => continue,
+                    }
                 }
-                Ok(Some(_)) => continue,
                 Ok(None) => {}
                 Err(fault) => {
                     return Err(Error::Protocol {
@@ -246,7 +322,8 @@ impl Session {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                let what = format!("{} at {}", messages::api_name(api), self.address).into();
+                let what =
+                    format!("{} at {}", messages::api_name(question.api()), self.address).into();
                 return Err(Error::TimedOut {
                     what,
                     waited: timeout,

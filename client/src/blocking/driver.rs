@@ -401,7 +401,7 @@ impl<D: Driven> Shared<D> {
         address: &Arc<str>,
         mut stream: TcpStream,
     ) -> Error {
-        let mut reader = FrameReader::new(self.config.frame_bytes_max);
+        let mut reader = FrameReader::new(self.config.protocol, self.config.frame_bytes_max);
         let mut frames = Vec::new();
         loop {
             match stream.read(reader.space()) {

@@ -5,16 +5,14 @@
 //!
 //! Any core of any broker answers these; what belongs to another core is passed on inside the broker.
 
-use tackboard_schema::frame::ApiKey;
-use tackboard_schema::native::HeadBuilder;
 use tackboard_schema::{ErrorCode, PartitionIndex};
 
 use super::backoff::Backoff;
 use super::frames::InFrame;
-use super::messages::{self, Context};
+use super::messages::Context;
 use super::random::Random;
 use super::time::Now;
-use super::topic_messages;
+use super::wire::{self, Question};
 use crate::admin::{
     ClusterDescription, CreatedTopic, ListedOffset, NewTopic, OffsetQuery, TopicDescription,
 };
@@ -24,11 +22,10 @@ use crate::error::{Error, Result};
 /// One call.
 pub(crate) trait Call {
     type Output;
-    const API: ApiKey;
     /// Whether the call can be made again when the connection was lost before its answer.
     const IS_REPEATABLE: bool = true;
 
-    fn encode<'b>(&self, builder: &'b mut HeadBuilder) -> &'b [u8];
+    fn question(&self) -> Question<'_>;
 
     fn read(&self, context: &Context, frame: &InFrame) -> Result<Self::Output>;
 
@@ -46,16 +43,15 @@ pub(crate) struct ListOffsets<'a>(pub(crate) &'a [(&'a str, PartitionIndex, Offs
 
 impl Call for CreateTopic<'_> {
     type Output = CreatedTopic;
-    const API: ApiKey = ApiKey::CreateTopic;
     // The topic may have been created; made again, the call would say that it exists.
     const IS_REPEATABLE: bool = false;
 
-    fn encode<'b>(&self, builder: &'b mut HeadBuilder) -> &'b [u8] {
-        topic_messages::create_topic_request(builder, self.0)
+    fn question(&self) -> Question<'_> {
+        Question::CreateTopic(self.0)
     }
 
     fn read(&self, context: &Context, frame: &InFrame) -> Result<CreatedTopic> {
-        topic_messages::read_create_topic(context, frame)
+        wire::read_create_topic(context, frame)
     }
 
     fn topic(&self) -> Option<&str> {
@@ -65,16 +61,15 @@ impl Call for CreateTopic<'_> {
 
 impl Call for DeleteTopic<'_> {
     type Output = ();
-    const API: ApiKey = ApiKey::DeleteTopic;
     // As above: it may be gone already.
     const IS_REPEATABLE: bool = false;
 
-    fn encode<'b>(&self, builder: &'b mut HeadBuilder) -> &'b [u8] {
-        topic_messages::delete_topic_request(builder, self.0)
+    fn question(&self) -> Question<'_> {
+        Question::DeleteTopic(self.0)
     }
 
     fn read(&self, context: &Context, frame: &InFrame) -> Result<()> {
-        topic_messages::read_delete_topic(context, frame)
+        wire::read_delete_topic(context, frame)
     }
 
     fn topic(&self) -> Option<&str> {
@@ -84,14 +79,13 @@ impl Call for DeleteTopic<'_> {
 
 impl Call for DescribeTopic<'_> {
     type Output = TopicDescription;
-    const API: ApiKey = ApiKey::DescribeTopic;
 
-    fn encode<'b>(&self, builder: &'b mut HeadBuilder) -> &'b [u8] {
-        topic_messages::describe_topic_request(builder, self.0)
+    fn question(&self) -> Question<'_> {
+        Question::DescribeTopic(self.0)
     }
 
     fn read(&self, context: &Context, frame: &InFrame) -> Result<TopicDescription> {
-        topic_messages::read_describe_topic(context, frame)
+        wire::read_describe_topic(context, frame)
     }
 
     fn topic(&self) -> Option<&str> {
@@ -101,28 +95,26 @@ impl Call for DescribeTopic<'_> {
 
 impl Call for DescribeCluster<'_> {
     type Output = ClusterDescription;
-    const API: ApiKey = ApiKey::Metadata;
 
-    fn encode<'b>(&self, builder: &'b mut HeadBuilder) -> &'b [u8] {
-        messages::metadata_request(builder, self.0)
+    fn question(&self) -> Question<'_> {
+        Question::Metadata { topics: self.0 }
     }
 
     fn read(&self, context: &Context, frame: &InFrame) -> Result<ClusterDescription> {
-        messages::read_metadata(context, frame)
+        wire::read_metadata(context, frame)
     }
 }
 
 impl Call for ListOffsets<'_> {
     type Output = Vec<ListedOffset>;
-    const API: ApiKey = ApiKey::ListOffsets;
 
-    fn encode<'b>(&self, builder: &'b mut HeadBuilder) -> &'b [u8] {
-        messages::list_offsets_request(builder, self.0)
+    fn question(&self) -> Question<'_> {
+        Question::ListOffsets { entries: self.0 }
     }
 
     /// In the order asked for, whatever the order of the answer.
     fn read(&self, context: &Context, frame: &InFrame) -> Result<Vec<ListedOffset>> {
-        let mut results = messages::read_list_offsets(context, frame)?;
+        let mut results = wire::read_list_offsets(context, frame)?;
         let find = |(topic, partition, _): &(&str, PartitionIndex, OffsetQuery)| {
             let index = results
                 .iter()
@@ -140,9 +132,8 @@ impl Call for ListOffsets<'_> {
     }
 }
 
-/// The context of a call's answer.
-pub(crate) fn context<C: Call>(call: &C, address: &std::sync::Arc<str>) -> Context {
-    let context = Context::new(C::API, address);
+/// The context of a call's answer, said to be about its topic.
+pub(crate) fn about<C: Call>(call: &C, context: Context) -> Context {
     match call.topic() {
         Some(topic) => context.topic(topic),
         None => context,

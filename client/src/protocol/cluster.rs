@@ -17,19 +17,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tackboard_schema::frame::{ApiKey, Kind};
+use tackboard_schema::frame::ApiKey;
 use tackboard_schema::native::HeadBuilder;
 use tackboard_schema::{Acks, ErrorCode, PartitionIndex};
 
 use super::addresses::Addresses;
 use super::backoff::Backoff;
-use super::connection::{Connection, ConnectionId, ConnectionState, Overdue, Request};
+use super::connection::{Connection, ConnectionId, ConnectionState, Overdue};
 use super::frames::InFrame;
 use super::messages::{self, Context, Welcome};
 use super::metadata::{Metadata, NoLeader};
 use super::random::Random;
 use super::refresh::Refresh;
 use super::time::{Now, earliest};
+use super::wire::{self, Pipelining, Question, Wire};
 use crate::admin::TopicSummary;
 use crate::config::ClientConfig;
 use crate::error::{Error, Result};
@@ -102,6 +103,8 @@ enum Tag<T> {
 
 pub(crate) struct Cluster<T> {
     config: ClientConfig,
+    /// What every connection begins with.
+    wire: Wire,
     addresses: Addresses,
     /// In the order in which they were dialled.
     connections: BTreeMap<ConnectionId, Connection<Tag<T>>>,
@@ -124,6 +127,7 @@ impl<T> Cluster<T> {
     pub(crate) fn new(
         brokers: &[impl AsRef<str>],
         config: ClientConfig,
+        pipelining: Pipelining,
         seed: u64,
     ) -> Result<Self> {
         let backoff = Backoff {
@@ -133,6 +137,7 @@ impl<T> Cluster<T> {
         Ok(Self {
             addresses: Addresses::new(brokers, backoff)?,
             refresh: Refresh::new(backoff, config.metadata_age_max),
+            wire: Wire::new(&config, pipelining),
             config,
             connections: BTreeMap::new(),
             next_connection: 1,
@@ -167,6 +172,11 @@ impl<T> Cluster<T> {
     /// A fault that the machine above met, for errors that have no cause of their own.
     pub(crate) fn set_fault(&mut self, fault: Error) {
         self.last_fault = Some(fault);
+    }
+
+    /// Whether an answer holds back those to later requests on its connection.
+    pub(crate) fn answers_in_order(&self) -> bool {
+        self.wire.answers_in_order()
     }
 
     /// Whether metadata has ever arrived.
@@ -314,8 +324,10 @@ impl<T> Cluster<T> {
         self.next_connection += 1;
         let dial_deadline = now.after(self.config.connect_timeout).after(DIAL_GRACE);
         self.sweep_at = earliest(self.sweep_at, Some(dial_deadline));
-        self.connections
-            .insert(connection, Connection::new(address.clone(), dial_deadline));
+        self.connections.insert(
+            connection,
+            Connection::new(address.clone(), self.wire.clone(), dial_deadline),
+        );
         self.addresses.dialled(&address, connection);
         self.actions.push_back(Action::Open {
             connection,
@@ -345,19 +357,21 @@ impl<T> Cluster<T> {
     pub(crate) fn send(
         &mut self,
         connection: ConnectionId,
-        request: Request<'_>,
+        question: &Question<'_>,
         tag: Option<T>,
         deadline: Now,
+        now: Now,
     ) {
-        self.send_tagged(connection, request, tag.map(Tag::Owner), deadline);
+        self.send_tagged(connection, question, tag.map(Tag::Owner), deadline, now);
     }
 
     fn send_tagged(
         &mut self,
         id: ConnectionId,
-        request: Request<'_>,
+        question: &Question<'_>,
         tag: Option<Tag<T>>,
         deadline: Now,
+        now: Now,
     ) {
         let Some(connection) = self.connections.get_mut(&id) else {
             return;
@@ -365,10 +379,28 @@ impl<T> Cluster<T> {
         if tag.is_some() {
             self.sweep_at = earliest(self.sweep_at, Some(deadline));
         }
-        if !connection.has_output() {
-            self.actions.push_back(Action::Write { connection: id });
+        let had_output = connection.has_output();
+        match connection.send(question, &mut self.heads, tag, deadline) {
+            Ok(()) if had_output => {}
+            Ok(()) => self.actions.push_back(Action::Write { connection: id }),
+            Err((refused, tag)) => {
+                let context = Context::new(question.api(), &connection.address);
+                let refusal = context.refusal(None, refused.code, Some(&refused.message));
+                self.last_fault = Some(Error::Refused(refusal));
+                if let Some(tag) = tag {
+                    self.lose(id, tag, now);
+                }
+            }
         }
-        connection.send(request, tag, deadline);
+    }
+
+    /// There will be no answer.
+    fn lose(&mut self, id: ConnectionId, tag: Tag<T>, now: Now) {
+        match tag {
+            Tag::Hello => {}
+            Tag::Metadata { .. } => self.refresh.failed(now, &mut self.random),
+            Tag::Owner(tag) => self.lost.push((id, tag)),
+        }
     }
 
     // What the transport reports.
@@ -379,16 +411,12 @@ impl<T> Cluster<T> {
             return;
         };
         connection.state = ConnectionState::Greeting;
-        let mut heads = std::mem::take(&mut self.heads);
-        let head = messages::hello_request(&mut heads, &self.config.client_id);
-        let request = Request {
-            api: ApiKey::Hello,
-            head,
-            body: &[],
+        let client_id = self.config.client_id.clone();
+        let question = Question::Hello {
+            client_id: &client_id,
         };
         let deadline = now.after(self.config.request_timeout.min(self.config.connect_timeout));
-        self.send_tagged(id, request, Some(Tag::Hello), deadline);
-        self.heads = heads;
+        self.send_tagged(id, &question, Some(Tag::Hello), deadline, now);
     }
 
     /// The connection could not be made, or has ended.
@@ -397,11 +425,7 @@ impl<T> Cluster<T> {
             return;
         };
         for tag in connection.lose() {
-            match tag {
-                Tag::Hello => {}
-                Tag::Metadata { .. } => self.refresh.failed(now, &mut self.random),
-                Tag::Owner(tag) => self.lost.push((id, tag)),
-            }
+            self.lose(id, tag, now);
         }
         self.addresses
             .ended(&connection.address, now, &mut self.random);
@@ -428,17 +452,20 @@ impl<T> Cluster<T> {
     ) -> Option<Answer<T>> {
         let connection = self.connections.get_mut(&id)?;
         let address = connection.address.clone();
-        if frame.prefix.kind != Kind::Response {
+        let Some(answered) = frame.answers() else {
             let what = "a request".into();
             self.fail(id, Error::Protocol { address, what }, now);
             return None;
-        }
+        };
         // An answer that nobody waits for is no harm: a broker may answer a produce that asked for none.
-        let request = connection.answered(frame.prefix.correlation_id)?;
-        let context = Context::new(request.api, &address);
+        let request = connection.answered(answered)?;
+        let context = request.context(&address);
         match request.tag {
-            Tag::Hello => self.greeted(id, messages::read_hello(&context, &frame), now),
-            Tag::Metadata { serial, asked } => match messages::read_metadata(&context, &frame) {
+            Tag::Hello => {
+                let welcome = connection.greeted(&context, &frame);
+                self.greeted(id, welcome, now);
+            }
+            Tag::Metadata { serial, asked } => match wire::read_metadata(&context, &frame) {
                 Ok(answer) => self.metadata_arrived(serial, answer, &asked, now),
                 Err(fault) => {
                     self.last_fault = Some(fault);
@@ -561,22 +588,17 @@ impl<T> Cluster<T> {
     fn ask_for_metadata(&mut self, connection: ConnectionId, now: Now) {
         let asked: Vec<Arc<str>> = self.topics_wanted.iter().cloned().collect();
         let names: Vec<&str> = asked.iter().map(|name| &**name).collect();
-        let mut heads = std::mem::take(&mut self.heads);
-        let head = messages::metadata_request(&mut heads, Some(&names));
-        let serial = self.refresh.sent();
-        let tag = Tag::Metadata { serial, asked };
-        let request = Request {
-            api: ApiKey::Metadata,
-            head,
-            body: &[],
+        let question = Question::Metadata {
+            topics: Some(&names),
         };
-        self.send_tagged(
-            connection,
-            request,
-            Some(tag),
-            now.after(self.config.request_timeout),
-        );
-        self.heads = heads;
+        let serial = self.refresh.sent();
+        let deadline = now.after(self.config.request_timeout);
+        // The names are in the question as long as it is asked.
+        let tag = Tag::Metadata {
+            serial,
+            asked: asked.clone(),
+        };
+        self.send_tagged(connection, &question, Some(tag), deadline, now);
     }
 
     fn dial_any(&mut self, now: Now) {

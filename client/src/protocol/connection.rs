@@ -6,7 +6,8 @@
 //! Invariants:
 //! 1. No more requests, and no more bytes of them, are in flight than the broker said it takes (one request is always
 //!    allowed, however large).
-//! 2. A correlation id is never used twice on one connection.
+//! 2. A correlation id is never used twice on one connection; where the wire has too few of them, not before all others
+//!    were used (`wire`).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,10 +15,14 @@ use std::sync::Arc;
 use ahash::AHashMap;
 use bytes::Bytes;
 use tackboard_schema::CorrelationId;
-use tackboard_schema::frame::{ApiKey, Kind, encode_head, padding};
+use tackboard_schema::frame::ApiKey;
+use tackboard_schema::native::HeadBuilder;
 
-use super::messages::Welcome;
+use super::frames::InFrame;
+use super::messages::{Context, Welcome};
 use super::time::Now;
+use super::wire::{Question, Unaskable, Wire};
+use crate::error::Result;
 
 /// Names a connection among all that one client ever makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,8 +44,17 @@ pub(crate) enum ConnectionState {
 pub(crate) struct InFlight<T> {
     pub(crate) tag: T,
     pub(crate) api: ApiKey,
+    /// The version of it that was asked in.
+    version: i16,
     bytes: u64,
     deadline: Now,
+}
+
+impl<T> InFlight<T> {
+    /// What its answer is about.
+    pub(crate) fn context(&self, address: &Arc<str>) -> Context {
+        Context::new(self.api, address).version(self.version)
+    }
 }
 
 /// See [`Connection::overdue`].
@@ -54,6 +68,7 @@ pub(crate) enum Overdue {
 pub(crate) struct Connection<T> {
     pub(crate) address: Arc<str>,
     pub(crate) state: ConnectionState,
+    wire: Wire,
     /// When dialling is given up, should the transport not do so itself.
     dial_deadline: Now,
     next_correlation_id: u64,
@@ -63,18 +78,11 @@ pub(crate) struct Connection<T> {
     output_bytes: u64,
 }
 
-/// A request to be sent: its head, and the pieces of its body.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Request<'a> {
-    pub(crate) api: ApiKey,
-    pub(crate) head: &'a [u8],
-    pub(crate) body: &'a [Bytes],
-}
-
 impl<T> Connection<T> {
-    pub(crate) fn new(address: Arc<str>, dial_deadline: Now) -> Self {
+    pub(crate) fn new(address: Arc<str>, wire: Wire, dial_deadline: Now) -> Self {
         Self {
             address,
+            wire,
             state: ConnectionState::Dialling,
             dial_deadline,
             next_correlation_id: 1,
@@ -107,26 +115,21 @@ impl<T> Connection<T> {
     }
 
     /// Queues a request. Without a tag no answer is expected.
-    pub(crate) fn send(&mut self, request: Request<'_>, tag: Option<T>, deadline: Now) {
+    /// One that can't be written comes back.
+    pub(crate) fn send(
+        &mut self,
+        question: &Question<'_>,
+        heads: &mut HeadBuilder,
+        tag: Option<T>,
+        deadline: Now,
+    ) -> Result<(), (Unaskable, Option<T>)> {
         let id = CorrelationId(self.next_correlation_id);
+        let version = match self.wire.write(&mut self.output, heads, question, id) {
+            Ok(version) => version,
+            Err(refused) => return Err((refused, tag)),
+        };
         self.next_correlation_id += 1;
-        let body_length = request.body.iter().map(Bytes::len).sum();
-        let mut head = Vec::new();
-        encode_head(
-            &mut head,
-            Kind::Request,
-            request.api,
-            id,
-            request.head,
-            body_length,
-        );
-        self.output.push_back(head.into());
-        self.output.extend(request.body.iter().cloned());
-        match padding(body_length) {
-            [] => {}
-            zeros => self.output.push_back(Bytes::from_static(zeros)),
-        }
-        let bytes = body_length as u64;
+        let bytes = question.body_length() as u64;
         self.output_bytes += bytes;
         if let Some(tag) = tag {
             self.in_flight_bytes += bytes;
@@ -134,16 +137,24 @@ impl<T> Connection<T> {
                 id,
                 InFlight {
                     tag,
-                    api: request.api,
+                    api: question.api(),
+                    version,
                     bytes,
                     deadline,
                 },
             );
         }
+        Ok(())
+    }
+
+    /// Takes in the answer to the greeting, by which requests are written from now on.
+    pub(crate) fn greeted(&mut self, context: &Context, frame: &InFrame) -> Result<Welcome> {
+        self.wire.read_hello(context, frame)
     }
 
     /// The request that an answer with this id belongs to.
     pub(crate) fn answered(&mut self, id: CorrelationId) -> Option<InFlight<T>> {
+        let id = self.wire.request_id(id, self.next_correlation_id);
         let request = self.in_flight.remove(&id)?;
         self.in_flight_bytes -= request.bytes;
         Some(request)

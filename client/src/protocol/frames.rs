@@ -11,21 +11,138 @@
 //! straight into its own.
 
 use bytes::Bytes;
-use tackboard_schema::frame::{FrameError, PREFIX_LENGTH, Parsed, Prefix, parse};
+use tackboard_schema::CorrelationId;
+use tackboard_schema::frame::{FrameError, Kind, PREFIX_LENGTH, Parsed, Prefix, parse};
+use tackboard_schema::kafka::{LENGTH_PREFIX_BYTES, response_correlation_id};
+
+use crate::config::Protocol;
 
 /// Bytes that one read may take in; frames up to this size are read together.
 pub const READ_BYTES: usize = 256 << 10;
 
 /// A whole frame.
 #[derive(Clone, Debug)]
-pub struct InFrame {
+pub enum InFrame {
+    /// Of our own protocol.
+    Native(NativeFrame),
+    /// Of Kafka's.
+    Kafka(KafkaFrame),
+}
+
+impl InFrame {
+    /// Which request it answers, unless it is one itself.
+    pub(crate) fn answers(&self) -> Option<CorrelationId> {
+        match self {
+            Self::Native(frame) => {
+                (frame.prefix.kind == Kind::Response).then_some(frame.prefix.correlation_id)
+            }
+            Self::Kafka(frame) => Some(frame.correlation_id),
+        }
+    }
+}
+
+/// A whole frame of Kafka's protocol.
+#[derive(Clone, Debug)]
+pub struct KafkaFrame {
+    /// Which request it answers.
+    pub(crate) correlation_id: CorrelationId,
+    /// What stands behind the length.
+    pub(crate) bytes: Bytes,
+}
+
+/// A whole frame of our own protocol.
+#[derive(Clone, Debug)]
+pub struct NativeFrame {
     /// Lengths, correlation id, API.
     pub prefix: Prefix,
     bytes: Bytes,
     body_at: usize,
 }
 
-impl InFrame {
+/// Why bytes are no frames: the connection must end.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum FrameFault {
+    /// Not a frame of our own protocol.
+    #[error(transparent)]
+    Native(#[from] FrameError),
+    /// A length that no frame of Kafka's has.
+    #[error("a frame of {length} bytes where 4 to {max} are taken")]
+    Kafka {
+        /// What the broker said.
+        length: i32,
+        /// The most that is taken.
+        max: u32,
+    },
+    /// A frame of Kafka's that answers no request.
+    #[error("an answer to request {0}")]
+    CorrelationId(i32),
+}
+
+/// What stands at the start of some bytes.
+enum Cut {
+    /// A frame of so many bytes, and where in it is what.
+    Whole(usize, Layout),
+    /// The start of one: so many bytes are needed to say more.
+    NeedMore(usize),
+}
+
+enum Layout {
+    Native { prefix: Prefix, body_at: usize },
+    Kafka { correlation_id: CorrelationId },
+}
+
+impl Layout {
+    /// The frame that these bytes are.
+    fn of(self, bytes: Bytes) -> InFrame {
+        match self {
+            Self::Native { prefix, body_at } => InFrame::Native(NativeFrame {
+                prefix,
+                bytes,
+                body_at,
+            }),
+            Self::Kafka { correlation_id } => InFrame::Kafka(KafkaFrame {
+                correlation_id,
+                bytes: bytes.slice(LENGTH_PREFIX_BYTES..),
+            }),
+        }
+    }
+}
+
+fn cut(protocol: Protocol, bytes: &[u8], frame_bytes_max: u32) -> Result<Cut, FrameFault> {
+    match protocol {
+        Protocol::Native => match parse(bytes, frame_bytes_max)? {
+            Parsed::Frame(frame, length) => {
+                let (prefix, body_at) = (frame.prefix, length - frame.body.len());
+                Ok(Cut::Whole(length, Layout::Native { prefix, body_at }))
+            }
+            Parsed::NeedMore(length) => Ok(Cut::NeedMore(length)),
+        },
+        Protocol::Kafka => cut_kafka(bytes, frame_bytes_max),
+    }
+}
+
+fn cut_kafka(bytes: &[u8], frame_bytes_max: u32) -> Result<Cut, FrameFault> {
+    let Some((length, after)) = bytes.split_first_chunk::<LENGTH_PREFIX_BYTES>() else {
+        return Ok(Cut::NeedMore(LENGTH_PREFIX_BYTES));
+    };
+    let length = i32::from_be_bytes(*length);
+    let fits = u32::try_from(length).is_ok_and(|length| (4..=frame_bytes_max).contains(&length));
+    if !fits {
+        let max = frame_bytes_max;
+        return Err(FrameFault::Kafka { length, max });
+    }
+    let (length, total) = (length as usize, LENGTH_PREFIX_BYTES + length as usize);
+    let Some(frame) = after.get(..length) else {
+        return Ok(Cut::NeedMore(total));
+    };
+    // A frame of four bytes or more has one.
+    let id = response_correlation_id(frame).unwrap_or(-1);
+    let known = u64::try_from(id).map_err(|_| FrameFault::CorrelationId(id))?;
+    let correlation_id = CorrelationId(known);
+    Ok(Cut::Whole(total, Layout::Kafka { correlation_id }))
+}
+
+impl NativeFrame {
     /// The FlatBuffer.
     pub fn head(&self) -> &[u8] {
         &self.bytes[PREFIX_LENGTH..PREFIX_LENGTH + self.prefix.head_length as usize]
@@ -40,6 +157,7 @@ impl InFrame {
 /// Splits what was read into frames.
 #[derive(Debug)]
 pub struct FrameReader {
+    protocol: Protocol,
     frame_bytes_max: u32,
     buffer: Box<[u8]>,
     /// What is in `buffer` and not consumed yet: `start..end`.
@@ -50,9 +168,10 @@ pub struct FrameReader {
 }
 
 impl FrameReader {
-    /// A reader that takes frames of at most `frame_bytes_max` bytes.
-    pub fn new(frame_bytes_max: u32) -> Self {
+    /// A reader that takes frames of this protocol, of at most `frame_bytes_max` bytes.
+    pub fn new(protocol: Protocol, frame_bytes_max: u32) -> Self {
         Self {
+            protocol,
             frame_bytes_max,
             buffer: vec![0; READ_BYTES].into(),
             start: 0,
@@ -99,29 +218,26 @@ impl FrameReader {
     /// The next whole frame, if there is one. An error means that framing is lost: the connection must end.
     ///
     /// Call until it returns `None` before reading again: only then is there space.
-    pub fn next_frame(&mut self) -> Result<Option<InFrame>, FrameError> {
+    pub fn next_frame(&mut self) -> Result<Option<InFrame>, FrameFault> {
         if let Some((bytes, filled)) = &mut self.large {
             if *filled < bytes.len() {
                 return Ok(None);
             }
             let bytes = Bytes::from(std::mem::take(bytes));
             self.large = None;
-            return Ok(in_frame(bytes, self.frame_bytes_max)?.map(|(frame, _)| frame));
+            return Ok(match cut(self.protocol, &bytes, self.frame_bytes_max)? {
+                Cut::Whole(_, layout) => Some(layout.of(bytes)),
+                Cut::NeedMore(_) => None,
+            });
         }
         let unread = &self.buffer[self.start..self.end];
-        match parse(unread, self.frame_bytes_max)? {
-            Parsed::Frame(frame, length) => {
-                let body_at = length - frame.body.len();
-                let prefix = frame.prefix;
+        match cut(self.protocol, unread, self.frame_bytes_max)? {
+            Cut::Whole(length, layout) => {
                 let bytes = Bytes::copy_from_slice(&unread[..length]);
                 self.start += length;
-                Ok(Some(InFrame {
-                    prefix,
-                    bytes,
-                    body_at,
-                }))
+                Ok(Some(layout.of(bytes)))
             }
-            Parsed::NeedMore(length) if length > self.buffer.len() => {
+            Cut::NeedMore(length) if length > self.buffer.len() => {
                 // From the allocator's zeroed pages: memory is used only as far as bytes arrive.
                 let mut large = vec![0; length];
                 large[..unread.len()].copy_from_slice(unread);
@@ -129,33 +245,15 @@ impl FrameReader {
                 (self.start, self.end) = (0, 0);
                 Ok(None)
             }
-            Parsed::NeedMore(_) => Ok(None),
+            Cut::NeedMore(_) => Ok(None),
         }
-    }
-}
-
-fn in_frame(bytes: Bytes, frame_bytes_max: u32) -> Result<Option<(InFrame, usize)>, FrameError> {
-    match parse(&bytes, frame_bytes_max)? {
-        Parsed::Frame(frame, length) => {
-            let (prefix, body_at) = (frame.prefix, length - frame.body.len());
-            Ok(Some((
-                InFrame {
-                    prefix,
-                    bytes,
-                    body_at,
-                },
-                length,
-            )))
-        }
-        Parsed::NeedMore(_) => Ok(None),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tackboard_schema::CorrelationId;
-    use tackboard_schema::frame::{ApiKey, Kind, encode_head, padding};
+    use tackboard_schema::frame::{ApiKey, encode_head, padding};
 
     fn frame(id: u64, body_length: usize) -> Vec<u8> {
         let mut out = Vec::new();
@@ -170,6 +268,34 @@ mod tests {
         out.resize(out.len() + body_length, id as u8);
         out.extend_from_slice(padding(body_length));
         out
+    }
+
+    fn kafka_frame(id: i32, length: usize) -> Vec<u8> {
+        let mut out = (length as i32 + 4).to_be_bytes().to_vec();
+        out.extend(id.to_be_bytes());
+        out.resize(out.len() + length, id as u8);
+        out
+    }
+
+    /// Bytes as they come off a socket, at most so many at once.
+    fn read(
+        reader: &mut FrameReader,
+        stream: &[u8],
+        piece_length: usize,
+        mut take: impl FnMut(InFrame),
+    ) {
+        let mut rest = stream;
+        while !rest.is_empty() {
+            let space = reader.space();
+            assert!(!space.is_empty());
+            let count = space.len().min(piece_length).min(rest.len());
+            space[..count].copy_from_slice(&rest[..count]);
+            rest = &rest[count..];
+            reader.filled(count);
+            while let Some(frame) = reader.next_frame().unwrap() {
+                take(frame);
+            }
+        }
     }
 
     #[test]
@@ -192,38 +318,70 @@ mod tests {
             .flat_map(|(id, length)| frame(id as u64, *length))
             .collect();
         for piece_length in [1000, 4096, 65_537, READ_BYTES, usize::MAX] {
-            let mut reader = FrameReader::new(1 << 20);
-            let (mut rest, mut found) = (&stream[..], 0);
-            while !rest.is_empty() {
-                let space = reader.space();
-                assert!(!space.is_empty());
-                let count = space.len().min(piece_length).min(rest.len());
-                space[..count].copy_from_slice(&rest[..count]);
-                rest = &rest[count..];
-                reader.filled(count);
-                while let Some(frame) = reader.next_frame().unwrap() {
-                    assert_eq!(frame.prefix.correlation_id, CorrelationId(found as u64));
-                    assert_eq!(frame.head(), b"a head");
-                    let body = frame.body();
-                    assert!(
-                        body[..lengths[found]]
-                            .iter()
-                            .all(|byte| *byte == found as u8)
-                    );
-                    assert_eq!(body.len(), lengths[found].next_multiple_of(8));
-                    found += 1;
-                }
-            }
+            let mut reader = FrameReader::new(Protocol::Native, 1 << 20);
+            let mut found = 0;
+            read(&mut reader, &stream, piece_length, |frame| {
+                let InFrame::Native(frame) = frame else {
+                    panic!("a frame of Kafka's");
+                };
+                assert_eq!(frame.prefix.correlation_id, CorrelationId(found as u64));
+                assert_eq!(frame.head(), b"a head");
+                let body = frame.body();
+                let mut bytes = body[..lengths[found]].iter();
+                assert!(bytes.all(|byte| *byte == found as u8));
+                assert_eq!(body.len(), lengths[found].next_multiple_of(8));
+                found += 1;
+            });
             assert_eq!(found, lengths.len());
         }
     }
 
     #[test]
     fn a_frame_beyond_the_bound_takes_no_memory() {
-        let mut reader = FrameReader::new(1 << 10);
+        let mut reader = FrameReader::new(Protocol::Native, 1 << 10);
         let bytes = frame(1, 2000);
         reader.space()[..24].copy_from_slice(&bytes[..24]);
         reader.filled(24);
         assert!(reader.next_frame().is_err());
+    }
+    #[test]
+    fn frames_of_kafka_of_any_size_in_pieces_of_any_size() {
+        let lengths = [0, 5, READ_BYTES - 8, READ_BYTES + 1, 3, 900_000, READ_BYTES];
+        let ids = 0..lengths.len();
+        let frames = ids.flat_map(|id| kafka_frame(id as i32, lengths[id]));
+        let stream: Vec<u8> = frames.collect();
+        for piece_length in [1000, 65_537, usize::MAX] {
+            let mut reader = FrameReader::new(Protocol::Kafka, 1 << 20);
+            let mut found = 0;
+            read(&mut reader, &stream, piece_length, |frame| {
+                assert_eq!(frame.answers(), Some(CorrelationId(found as u64)));
+                let InFrame::Kafka(frame) = frame else {
+                    panic!("a frame of ours");
+                };
+                assert_eq!(frame.bytes, kafka_frame(found as i32, lengths[found])[4..]);
+                found += 1;
+            });
+            assert_eq!(found, lengths.len());
+        }
+    }
+
+    #[test]
+    fn lengths_and_ids_that_no_broker_of_kafka_sends_end_the_connection() {
+        let max: i32 = 1 << 10;
+        let begin = |length: i32, id: i32| [length.to_be_bytes(), id.to_be_bytes()].concat();
+        for bytes in [
+            begin(3, 0),
+            begin(0, 0),
+            begin(-1, 0),
+            begin(i32::MIN, 0),
+            begin(max + 1, 0),
+            begin(i32::MAX, 0),
+            begin(4, -1),
+        ] {
+            let mut reader = FrameReader::new(Protocol::Kafka, max as u32);
+            reader.space()[..8].copy_from_slice(&bytes);
+            reader.filled(8);
+            assert!(reader.next_frame().is_err(), "{bytes:?}");
+        }
     }
 }

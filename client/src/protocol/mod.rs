@@ -1,7 +1,7 @@
 //! The client without its sockets: pure machines that a transport drives.
 //!
 //! Owns: every decision. [`producer`] and [`consumer`] on top, each over a `cluster` of connections, each of those
-//! over frames and their heads.
+//! over frames, whose contents one page reads and writes for each of the two protocols ([`wire`]).
 //!
 //! Not here: sockets, threads, clocks. Time is passed in ([`Now`]), randomness comes from a seed that is passed in,
 //! bytes come and go as buffers.
@@ -23,13 +23,12 @@ pub mod producer;
 mod random;
 mod refresh;
 mod time;
-#[cfg(feature = "blocking")]
-mod topic_messages;
+pub(crate) mod wire;
 
 pub use backoff::Backoff;
 pub use cluster::Action;
 pub use connection::ConnectionId;
-pub use frames::{FrameReader, InFrame, READ_BYTES};
+pub use frames::{FrameFault, FrameReader, InFrame, KafkaFrame, NativeFrame, READ_BYTES};
 pub use machine::Machine;
 pub use messages::Welcome;
 pub use random::Random;

@@ -211,6 +211,9 @@ impl Broker {
     pub fn answer(&mut self, request: &InFrame) -> Option<Answer> {
         let mut body = Vec::new();
         let mut is_empty_fetch = false;
+        let InFrame::Native(request) = request else {
+            panic!("a frame of Kafka's");
+        };
         let api = ApiKey::from_key(request.prefix.api_key).expect("our client knows the APIs");
         let head = match api {
             ApiKey::Hello => self.hello(),

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tackboard_client::Error;
 use tackboard_client::protocol::{
     Action, ConnectionId, FrameReader, InFrame, Machine, Now, Random,
 };
+use tackboard_client::{Error, Protocol};
 
 use super::Broker;
 
@@ -54,7 +54,7 @@ impl Network {
             weather,
             now: Now::default(),
             links: BTreeMap::new(),
-            answer_reader: FrameReader::new(FRAME_BYTES_MAX),
+            answer_reader: FrameReader::new(Protocol::Native, FRAME_BYTES_MAX),
         }
     }
 
@@ -72,7 +72,7 @@ impl Network {
                     address,
                 } => {
                     let link = Link {
-                        reader: FrameReader::new(FRAME_BYTES_MAX),
+                        reader: FrameReader::new(Protocol::Native, FRAME_BYTES_MAX),
                         is_open: true,
                         requests: VecDeque::new(),
                         answers: Vec::new(),

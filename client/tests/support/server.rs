@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use tackboard_client::Protocol;
 use tackboard_client::protocol::FrameReader;
 
 use super::Broker;
@@ -62,7 +63,7 @@ impl Server {
     }
 
     fn serve(&self, mut stream: TcpStream) {
-        let mut reader = FrameReader::new(64 << 20);
+        let mut reader = FrameReader::new(Protocol::Native, 64 << 20);
         loop {
             match stream.read(reader.space()) {
                 Ok(0) | Err(_) => return,

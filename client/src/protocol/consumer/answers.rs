@@ -4,7 +4,6 @@
 //! against what was asked for.
 
 use bytes::Bytes;
-use tackboard_schema::native;
 use tackboard_schema::record_batch::check_stored_batch;
 use tackboard_schema::{DecodeError, DecodeErrorKind, ErrorCode, Offset};
 
@@ -15,8 +14,9 @@ use crate::config::OffsetReset;
 use crate::consumed::Chunk;
 use crate::error::{Error, Result};
 use crate::protocol::cluster::Answer;
-use crate::protocol::messages::{self, Context};
+use crate::protocol::messages::Context;
 use crate::protocol::time::Now;
+use crate::protocol::wire::{self, FetchResult};
 
 impl ConsumerMachine {
     pub(super) fn handle_answer(&mut self, answer: Answer<Tag>, now: Now) {
@@ -27,7 +27,7 @@ impl ConsumerMachine {
     }
 
     fn handle_listed(&mut self, answer: &Answer<Tag>, asked: &[Asked], now: Now) {
-        let mut read = messages::read_list_offsets(&answer.context, &answer.frame);
+        let mut read = wire::read_list_offsets(&answer.context, &answer.frame);
         for asked in asked {
             if !self.landed(asked) {
                 continue;
@@ -70,30 +70,13 @@ impl ConsumerMachine {
             .iter()
             .map(|asked| self.landed(asked).then_some(*asked))
             .collect();
-        let read = context.read::<native::FetchResponse<'_>>(&answer.frame);
-        let read = read.and_then(|response| {
-            context
-                .check(response.error_code(), response.message())
-                .map(|()| response)
-        });
-        let outcome: Result<()> = read.and_then(|response| {
-            let (body, mut at) = (answer.frame.body(), 0);
-            for (index, result) in response.results().unwrap_or_default().iter().enumerate() {
-                let end = at + result.byte_length() as usize;
-                if end > body.len() {
-                    return Err(context.fault(format_args!(
-                        "a body of {} bytes where {end} are used",
-                        body.len()
-                    )));
-                }
-                let batches = body.slice(at..end);
-                at = end;
-                if let Some(asked) = self.take_asked(&mut landed, index, &result) {
-                    self.handle_result(context, asked, &result, batches, now);
-                }
+        let read = wire::read_fetched(context, &answer.frame, |index, result| {
+            if let Some(asked) = self.take_asked(&mut landed, index, &result) {
+                self.handle_result(context, asked, result, now);
             }
-            Err(context.fault("nothing about a partition that was asked for"))
         });
+        let outcome: Result<()> =
+            read.and_then(|()| Err(context.fault("nothing about a partition that was asked for")));
         // Whoever was not spoken of asks again.
         if let Err(fault) = outcome {
             landed
@@ -108,12 +91,12 @@ impl ConsumerMachine {
         &self,
         landed: &mut [Option<Asked>],
         index: usize,
-        result: &native::FetchResult<'_>,
+        result: &FetchResult<'_>,
     ) -> Option<Asked> {
         let is_it = |asked: &Option<Asked>| {
             asked.is_some_and(|asked| {
                 let lane = &self.lanes[asked.lane];
-                lane.partition.0 == result.partition() && *lane.topic == *result.topic()
+                lane.partition == result.partition && *lane.topic == *result.topic
             })
         };
         match landed.get(index).is_some_and(is_it) {
@@ -129,30 +112,29 @@ impl ConsumerMachine {
         &mut self,
         context: &Context,
         asked: Asked,
-        result: &native::FetchResult<'_>,
-        batches: Bytes,
+        result: FetchResult<'_>,
         now: Now,
     ) {
         let Place::At(fetch_offset) = asked.place else {
             return;
         };
         let lane = &mut self.lanes[asked.lane];
-        match messages::error_code(result.error_code()) {
+        match result.code {
             ErrorCode::None => {}
             ErrorCode::OffsetOutOfRange => {
-                return self.out_of_range(asked.lane, fetch_offset, result);
+                return self.out_of_range(asked.lane, fetch_offset, &result);
             }
             code => {
                 let context = context.clone().topic(&lane.topic);
                 let fault =
-                    Error::Refused(context.refusal(Some(lane.partition), code, result.message()));
+                    Error::Refused(context.refusal(Some(lane.partition), code, result.message));
                 return self.partition_failed(asked.lane, fault, now);
             }
         }
-        if result.high_watermark() >= 0 {
-            lane.high_watermark = Some(Offset(result.high_watermark()));
+        if result.high_watermark.0 >= 0 {
+            lane.high_watermark = Some(result.high_watermark);
         }
-        let (chunk, damage) = check_batches(batches, fetch_offset);
+        let (chunk, damage) = check_batches(result.batches, fetch_offset);
         if let Some((batches, next_offset)) = chunk {
             let (topic, partition) = (lane.topic.clone(), lane.partition);
             lane.push(Chunk {
@@ -176,12 +158,7 @@ impl ConsumerMachine {
         }
     }
 
-    fn out_of_range(
-        &mut self,
-        lane: usize,
-        fetch_offset: Offset,
-        result: &native::FetchResult<'_>,
-    ) {
+    fn out_of_range(&mut self, lane: usize, fetch_offset: Offset, result: &FetchResult<'_>) {
         let lane = &mut self.lanes[lane];
         match self.config.offset_reset {
             OffsetReset::Earliest => lane.reset(OffsetQuery::Earliest),
@@ -191,8 +168,8 @@ impl ConsumerMachine {
                     topic: lane.topic.clone(),
                     partition: lane.partition,
                     offset: fetch_offset,
-                    log_start_offset: Offset(result.log_start_offset()),
-                    high_watermark: Offset(result.high_watermark()),
+                    log_start_offset: result.log_start_offset,
+                    high_watermark: result.high_watermark,
                 });
             }
         }

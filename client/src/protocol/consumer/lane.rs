@@ -111,7 +111,12 @@ impl Lane {
             && !self.is_paused
             && self.fault.is_none()
             && self.blocked_until <= now
-            && self.buffered_bytes < buffer_bytes_max
+            && !self.is_full(buffer_bytes_max)
+    }
+
+    /// Whether as much was fetched ahead as may be.
+    pub(super) fn is_full(&self, buffer_bytes_max: usize) -> bool {
+        self.buffered_bytes >= buffer_bytes_max
     }
 
     pub(super) fn position(&self) -> Option<Offset> {

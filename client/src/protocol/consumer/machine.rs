@@ -15,8 +15,7 @@ use std::sync::Arc;
 
 use ahash::AHashMap;
 use bytes::Bytes;
-use tackboard_schema::frame::ApiKey;
-use tackboard_schema::native::{FetchEntryHead, FetchRequestHead, HeadBuilder};
+use tackboard_schema::native::{FetchEntryHead, FetchRequestHead};
 use tackboard_schema::{Offset, PartitionIndex};
 
 use super::lane::{Lane, Place};
@@ -26,12 +25,12 @@ use crate::consumed::{Chunk, Start};
 use crate::error::{Error, Result};
 use crate::protocol::backoff::Backoff;
 use crate::protocol::cluster::{Action, Cluster, Route, TopicState};
-use crate::protocol::connection::{ConnectionId, Request};
+use crate::protocol::connection::ConnectionId;
 use crate::protocol::frames::InFrame;
 use crate::protocol::machine::Machine;
-use crate::protocol::messages;
 use crate::protocol::random::Random;
 use crate::protocol::time::{Now, earliest};
+use crate::protocol::wire::{Pipelining, Question};
 
 /// What a request of the consumer was for.
 #[derive(Debug)]
@@ -63,7 +62,6 @@ pub struct ConsumerMachine {
     /// Where the next round over the partitions begins, so that none starves.
     rotation: usize,
     pub(super) random: Random,
-    heads: HeadBuilder,
     /// Since when no broker has been connected.
     down_since: Option<Now>,
     wake_at: Option<Now>,
@@ -75,7 +73,7 @@ impl ConsumerMachine {
     pub fn new(brokers: &[impl AsRef<str>], config: ConsumerConfig, seed: u64) -> Result<Self> {
         config.validate()?;
         Ok(Self {
-            cluster: Cluster::new(brokers, config.client.clone(), seed)?,
+            cluster: Cluster::new(brokers, config.client.clone(), Pipelining::One, seed)?,
             config,
             lanes: Vec::new(),
             slots: AHashMap::new(),
@@ -83,7 +81,6 @@ impl ConsumerMachine {
             requested_bytes: 0,
             rotation: 0,
             random: Random::new(seed.wrapping_add(1)),
-            heads: HeadBuilder::new(),
             down_since: None,
             wake_at: None,
         })
@@ -235,9 +232,16 @@ impl ConsumerMachine {
         self.wake_at = None;
         let buffered_bytes: usize = self.lanes.iter().map(Lane::buffered_bytes).sum();
         let count = self.lanes.len();
+        // Where an answer holds back the next, one that is long in coming would starve whoever is full now and has room
+        // before it comes. Taking something out of a full one is what ends the wait.
+        let fetch_bytes = self.config.partition_fetch_bytes_max as usize;
+        let must_wait = self.cluster.answers_in_order()
+            && self.lanes.iter().any(|lane| lane.is_full(fetch_bytes));
         for step in 0..count {
             let index = (self.rotation + step) % count;
-            self.look(index, buffered_bytes, &mut drafts, now);
+            if !(must_wait && matches!(self.lanes[index].place, Place::At(_))) {
+                self.look(index, buffered_bytes, &mut drafts, now);
+            }
         }
         for (connection, asked) in drafts {
             let (fetches, queries): (Vec<_>, Vec<_>) = asked
@@ -308,15 +312,10 @@ impl ConsumerMachine {
             Some((&*lane.topic, lane.partition, query))
         });
         let entries: Vec<(&str, PartitionIndex, OffsetQuery)> = entries.collect();
-        let head = messages::list_offsets_request(&mut self.heads, &entries);
-        let request = Request {
-            api: ApiKey::ListOffsets,
-            head,
-            body: &[],
-        };
+        let question = Question::ListOffsets { entries: &entries };
         let deadline = now.after(self.config.client.request_timeout);
-        self.cluster
-            .send(connection, request, Some(Tag::ListOffsets(asked)), deadline);
+        let tag = Some(Tag::ListOffsets(asked));
+        self.cluster.send(connection, &question, tag, deadline, now);
     }
 
     fn send_fetch(&mut self, connection: ConnectionId, asked: Vec<Asked>, now: Now) {
@@ -347,16 +346,14 @@ impl ConsumerMachine {
             bytes_min: self.config.fetch_bytes_min,
             bytes_max: u32::try_from(bytes_max).unwrap_or(u32::MAX),
         };
-        let head = self.heads.fetch_request(&request, &entries);
-        let request = Request {
-            api: ApiKey::Fetch,
-            head,
-            body: &[],
+        let question = Question::Fetch {
+            request: &request,
+            entries: &entries,
         };
         // The wait is the broker's to spend, the rest is for the way.
         let deadline = now.after(self.config.client.request_timeout).after(wait);
-        self.cluster
-            .send(connection, request, Some(Tag::Fetch(asked)), deadline);
+        let tag = Some(Tag::Fetch(asked));
+        self.cluster.send(connection, &question, tag, deadline, now);
     }
 
     /// The partition pauses after a failure, and waits for news of where it is.

@@ -6,8 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tackboard_schema::frame::ApiKey;
-use tackboard_schema::native::{self, ProduceEntryHead, ProduceRequestHead};
+use tackboard_schema::native::{ProduceEntryHead, ProduceRequestHead};
 use tackboard_schema::{Acks, ErrorCode, Offset, PartitionIndex};
 
 use super::batch::{BatchId, Identity};
@@ -16,9 +15,10 @@ use super::queue::Verdict;
 use crate::error::Error;
 use crate::protocol::backoff::Backoff;
 use crate::protocol::cluster::{Answer, Route};
-use crate::protocol::connection::{ConnectionId, Request};
-use crate::protocol::messages::{self, Context};
+use crate::protocol::connection::ConnectionId;
+use crate::protocol::messages::Context;
 use crate::protocol::time::{Now, earliest};
+use crate::protocol::wire::{self, ProduceResult, Question};
 use crate::record::BatchReport;
 
 /// Bytes of batches that share one request; a larger batch goes alone.
@@ -241,10 +241,9 @@ impl ProducerMachine {
             // The broker gives up first, so that its answer says why.
             timeout_ms: u32::try_from((timeout * 4 / 5).as_millis()).unwrap_or(u32::MAX),
         };
-        let head = self.heads.produce_request(&request, &entries);
-        let request = Request {
-            api: ApiKey::Produce,
-            head,
+        let question = Question::Produce {
+            request: &request,
+            entries: &entries,
             body: &draft.body,
         };
         let delivery = draft
@@ -257,18 +256,16 @@ impl ProducerMachine {
             .after(timeout)
             .min(delivery.max(now.after(REQUEST_TIMEOUT_MIN)));
         if draft.acks == Acks::Count(0) {
-            self.cluster.send(draft.connection, request, None, deadline);
+            self.cluster
+                .send(draft.connection, &question, None, deadline, now);
             for sent in draft.sent {
                 self.lane_mut(sent.slot).queue.unanswerable(sent.batch);
                 self.report(sent.slot);
             }
         } else {
-            self.cluster.send(
-                draft.connection,
-                request,
-                Some(Tag::Produce(draft.sent)),
-                deadline,
-            );
+            let tag = Some(Tag::Produce(draft.sent));
+            self.cluster
+                .send(draft.connection, &question, tag, deadline, now);
         }
     }
 
@@ -314,8 +311,7 @@ impl ProducerMachine {
     pub(super) fn handle_answer(&mut self, answer: Answer<Tag>, now: Now) {
         self.agenda.ready.extend(self.agenda.crowded.drain(..));
         match answer.tag {
-            Tag::InitProducer => match messages::read_init_producer(&answer.context, &answer.frame)
-            {
+            Tag::InitProducer => match wire::read_init_producer(&answer.context, &answer.frame) {
                 Ok((id, epoch)) => {
                     self.identity.current = Some(Identity { id, epoch });
                     self.identity.is_asked = false;
@@ -333,57 +329,25 @@ impl ProducerMachine {
 
     fn handle_produced(&mut self, answer: &Answer<Tag>, batches: &[Sent], now: Now) {
         let context = &answer.context;
-        let read = context.read::<native::ProduceResponse<'_>>(&answer.frame);
-        let read = read.map(|response| (response.error_code(), response));
+        let read = wire::read_produced(context, &answer.frame);
         for (index, sent) in batches.iter().enumerate() {
             let (name, _) = self.topic_of(sent.slot);
             let partition = PartitionIndex(sent.slot.partition as i32);
+            let about = || context.clone().topic(&name);
             let verdict = match &read {
-                Ok((0, response)) => {
-                    let results = response.results().unwrap_or_default();
-                    let is_it = |result: &native::ProduceResult<'_>| {
-                        result.partition() == partition.0 && result.topic() == &*name
-                    };
-                    // Brokers answer in the order of the entries; nothing depends on it.
-                    let in_order = (index < results.len())
-                        .then(|| results.get(index))
-                        .filter(is_it);
-                    match in_order.or_else(|| results.iter().find(is_it)) {
-                        Some(result) => {
-                            let context = context.clone().topic(&name);
-                            let code = messages::error_code(result.error_code());
-                            verdict(
-                                &context,
-                                partition,
-                                code,
-                                result.message(),
-                                result.base_offset(),
-                            )
-                        }
-                        None => unreadable(
-                            context.fault(format_args!("nothing about {name}-{partition}")),
-                        ),
+                Ok(produced) => match produced.result(index, &name, partition) {
+                    Some(result) => verdict(&about(), partition, result),
+                    None => {
+                        unreadable(context.fault(format_args!("nothing about {name}-{partition}")))
                     }
-                }
-                Ok((code, response)) => {
-                    let context = context.clone().topic(&name);
-                    verdict(
-                        &context,
-                        partition,
-                        messages::error_code(*code),
-                        response.message(),
-                        -1,
-                    )
-                }
+                },
                 Err(Error::Refused(refusal)) => {
-                    let context = context.clone().topic(&name);
-                    verdict(
-                        &context,
-                        partition,
-                        refusal.code,
-                        Some(&refusal.message),
-                        -1,
-                    )
+                    let result = ProduceResult {
+                        code: refusal.code,
+                        message: Some(&refusal.message),
+                        base_offset: -1,
+                    };
+                    verdict(&about(), partition, result)
                 }
                 Err(fault) => unreadable(fault.clone()),
             };
@@ -430,15 +394,10 @@ impl ProducerMachine {
         let Some(connection) = self.cluster.any_ready() else {
             return;
         };
-        let head = messages::init_producer_request(&mut self.heads);
-        let request = Request {
-            api: ApiKey::InitProducer,
-            head,
-            body: &[],
-        };
         let deadline = now.after(self.config.client.request_timeout);
+        let tag = Some(Tag::InitProducer);
         self.cluster
-            .send(connection, request, Some(Tag::InitProducer), deadline);
+            .send(connection, &Question::InitProducer, tag, deadline, now);
         self.identity.is_asked = true;
         self.identity.is_wanted = false;
     }
@@ -458,13 +417,12 @@ impl ProducerMachine {
 }
 
 /// What a code means for a batch.
-fn verdict(
-    context: &Context,
-    partition: PartitionIndex,
-    code: ErrorCode,
-    message: Option<&str>,
-    base_offset: i64,
-) -> Verdict {
+fn verdict(context: &Context, partition: PartitionIndex, result: ProduceResult<'_>) -> Verdict {
+    let ProduceResult {
+        code,
+        message,
+        base_offset,
+    } = result;
     let offset = (base_offset >= 0).then_some(Offset(base_offset));
     let fault = || Error::Refused(context.refusal(Some(partition), code, message));
     match code {

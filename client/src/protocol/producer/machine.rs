@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use ahash::AHashMap;
 use bytes::Bytes;
-use tackboard_schema::native::HeadBuilder;
 use tackboard_schema::record_batch::BatchBuilder;
 use tackboard_schema::{Acks, PartitionIndex, TimestampMs};
 
@@ -29,6 +28,7 @@ use crate::protocol::frames::InFrame;
 use crate::protocol::machine::Machine;
 use crate::protocol::random::Random;
 use crate::protocol::time::{Now, earliest};
+use crate::protocol::wire::Pipelining;
 use crate::record::{BatchReport, ProducerRecord};
 
 /// Room left in a frame for its prefix and head when batches are measured against the broker's bound.
@@ -148,7 +148,6 @@ pub struct ProducerMachine {
     /// At which a batch is sealed: the configured size, or what the broker takes if that is less.
     batch_bytes: usize,
     sweep_at: Now,
-    pub(super) heads: HeadBuilder,
     pub(super) random: Random,
 }
 
@@ -159,7 +158,7 @@ impl ProducerMachine {
         config.validate()?;
         let batch_bytes = config.batch_bytes.min(BATCH_BYTES_MAX_DEFAULT);
         Ok(Self {
-            cluster: Cluster::new(brokers, config.client.clone(), seed)?,
+            cluster: Cluster::new(brokers, config.client.clone(), Pipelining::Several, seed)?,
             config,
             topics: Vec::new(),
             topic_slots: AHashMap::new(),
@@ -174,7 +173,6 @@ impl ProducerMachine {
             spare_builders: Vec::new(),
             batch_bytes,
             sweep_at: Now::default(),
-            heads: HeadBuilder::new(),
             random: Random::new(seed.wrapping_add(1)),
         })
     }

@@ -3,13 +3,14 @@
 use tackboard_schema::native::{self, HeadBuilder};
 use tackboard_schema::{BrokerId, CoreId, LeaderEpoch, Offset, PartitionIndex, TimestampMs};
 
-use super::frames::InFrame;
-use super::messages::{Context, some_error, topic_id};
+use super::native::{some_error, topic_id};
 use crate::admin::{CreatedTopic, NewTopic, PartitionDescription, TopicDescription, TopicSetting};
 use crate::error::Result;
+use crate::protocol::frames::NativeFrame;
+use crate::protocol::messages::Context;
 
 /// Asks for a topic to be created.
-pub fn create_topic_request<'b>(builder: &'b mut HeadBuilder, topic: &NewTopic) -> &'b [u8] {
+pub(super) fn create_topic_request<'b>(builder: &'b mut HeadBuilder, topic: &NewTopic) -> &'b [u8] {
     builder.build(|builder| {
         let configs = topic.configs.iter().map(|(key, value)| {
             let (key, value) = (
@@ -30,7 +31,7 @@ pub fn create_topic_request<'b>(builder: &'b mut HeadBuilder, topic: &NewTopic) 
 }
 
 /// Reads the answer to [`create_topic_request`].
-pub fn read_create_topic(context: &Context, frame: &InFrame) -> Result<CreatedTopic> {
+pub(super) fn read_create_topic(context: &Context, frame: &NativeFrame) -> Result<CreatedTopic> {
     let created = context.read::<native::CreateTopicResponse<'_>>(frame)?;
     context.check(created.error_code(), created.message())?;
     Ok(CreatedTopic {
@@ -41,7 +42,7 @@ pub fn read_create_topic(context: &Context, frame: &InFrame) -> Result<CreatedTo
 }
 
 /// Asks for a topic to be deleted.
-pub fn delete_topic_request<'b>(builder: &'b mut HeadBuilder, name: &str) -> &'b [u8] {
+pub(super) fn delete_topic_request<'b>(builder: &'b mut HeadBuilder, name: &str) -> &'b [u8] {
     builder.build(|builder| {
         let name = Some(builder.create_string(name));
         native::DeleteTopicRequest::create(builder, &native::DeleteTopicRequestArgs { name })
@@ -49,13 +50,13 @@ pub fn delete_topic_request<'b>(builder: &'b mut HeadBuilder, name: &str) -> &'b
 }
 
 /// Reads the answer to [`delete_topic_request`].
-pub fn read_delete_topic(context: &Context, frame: &InFrame) -> Result<()> {
+pub(super) fn read_delete_topic(context: &Context, frame: &NativeFrame) -> Result<()> {
     let deleted = context.read::<native::DeleteTopicResponse<'_>>(frame)?;
     context.check(deleted.error_code(), deleted.message())
 }
 
 /// Asks for a topic's settings and positions.
-pub fn describe_topic_request<'b>(builder: &'b mut HeadBuilder, name: &str) -> &'b [u8] {
+pub(super) fn describe_topic_request<'b>(builder: &'b mut HeadBuilder, name: &str) -> &'b [u8] {
     builder.build(|builder| {
         let name = Some(builder.create_string(name));
         native::DescribeTopicRequest::create(builder, &native::DescribeTopicRequestArgs { name })
@@ -63,7 +64,10 @@ pub fn describe_topic_request<'b>(builder: &'b mut HeadBuilder, name: &str) -> &
 }
 
 /// Reads the answer to [`describe_topic_request`].
-pub fn read_describe_topic(context: &Context, frame: &InFrame) -> Result<TopicDescription> {
+pub(super) fn read_describe_topic(
+    context: &Context,
+    frame: &NativeFrame,
+) -> Result<TopicDescription> {
     let topic = context.read::<native::DescribeTopicResponse<'_>>(frame)?;
     context.check(topic.error_code(), topic.message())?;
     let configs = topic
