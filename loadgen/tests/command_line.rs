@@ -108,6 +108,75 @@ fn three_stages_hold_and_leave_nothing() {
     );
 }
 
+/// Through the door for clients of Kafka: the same load, and the same verdict.
+#[test]
+fn a_run_through_kafkas_protocol_holds() {
+    let _alone = alone();
+    let parent = parent();
+    let kafka = [
+        "run",
+        "--protocol",
+        "kafka",
+        "--count",
+        "200000",
+        "--keys",
+        "zipf:1000",
+        "--producers",
+        "2",
+        "--consumers",
+        "2",
+        "--out",
+        "none",
+        "--json",
+    ];
+    for more in [
+        &["--acks", "all", "--compression", "lz4"][..],
+        &["--acks", "1", "--durability", "written", "--rate", "50k"],
+    ] {
+        let output = loadgen(parent.path(), &kafka).args(more).output().unwrap();
+        let object = json(&output);
+        let verified = &object["verified"];
+        for field in ["lost", "duplicated", "out_of_order", "corrupted"] {
+            assert_eq!(verified[field], 0, "{verified:#}");
+        }
+        assert_eq!(verified["acknowledged"], 200_000, "{object:#}");
+        assert_eq!(verified["read_back"], 200_000, "{object:#}");
+        let stage = &object["stages"][0];
+        assert_eq!(stage["plan"]["protocol"], "kafka");
+        let settings = stage["settings"].to_string();
+        assert!(settings.contains("tackboard.durability="), "{settings}");
+    }
+    assert_eq!(entries(parent.path()), 0, "nothing is left");
+}
+
+/// Nothing is acknowledged, so nothing is verified; what was sent is there.
+#[test]
+fn kafkas_protocol_without_acks() {
+    let _alone = alone();
+    let parent = parent();
+    let arguments = "run --protocol kafka --mode produce --acks 0 --count 50000 --out none --json";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let output = loadgen(parent.path(), &arguments).output().unwrap();
+    let object = json(&output);
+    assert!(output.status.success(), "{object:#}");
+    assert_eq!(object["produce"]["events"], 50_000, "{object:#}");
+}
+
+#[test]
+fn what_kafkas_protocol_cannot_ask_for_is_refused() {
+    for acks in ["2", "topic"] {
+        let mut command = Command::new(LOADGEN);
+        command.args(["run", "--protocol", "kafka", "--acks", acks]);
+        let output = command.output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(
+            text.contains("--acks") && text.contains("0, 1 or all"),
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn results_are_compared_as_they_were_saved() {
     let _alone = alone();

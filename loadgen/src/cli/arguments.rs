@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::builder::styling::Styles;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use tackboard_client::Protocol;
 
 use super::fault::SettingFaults;
 use super::plan::{Mode, Plan};
@@ -64,6 +65,8 @@ pub struct Canonical {
     pub data: Option<PathBuf>,
     /// Rate of the steady stage.
     pub steady_rate: f64,
+    /// What the broker is spoken to in.
+    pub protocol: Protocol,
 }
 
 /// A command line that was understood.
@@ -100,11 +103,10 @@ pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Arguments,
             (Action::Run(Box::new(plan)), matches.get_flag("json"))
         }
         Some(("verify", matches)) => {
-            let base = Plan {
-                brokers: vec!["127.0.0.1:7400".into()],
-                ..Plan::default()
-            };
-            let mut plan = plan(matches, Of::Verify, base, &mut faults);
+            let mut plan = plan(matches, Of::Verify, Plan::default(), &mut faults);
+            if plan.brokers.is_empty() {
+                plan.brokers = vec![verified_by_default(plan.protocol).into()];
+            }
             if plan.duration.is_none() && plan.count.is_none() {
                 plan.duration = Some(Duration::from_secs(60));
             }
@@ -144,6 +146,7 @@ fn command() -> Command {
         .arg(json_argument())
         .arg(out_argument())
         .arg(path_argument("data", "Folder in which the temporary folder is made"))
+        .arg(protocol_argument())
         .arg(hidden("stage-duration", "TIME"))
         .arg(hidden("steady-rate", "RATE"))
         .subcommand(
@@ -213,6 +216,14 @@ fn command() -> Command {
         )
 }
 
+/// The broker that `verify` talks to unless one is named.
+fn verified_by_default(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Native => "127.0.0.1:7400",
+        Protocol::Kafka => "127.0.0.1:9092",
+    }
+}
+
 fn side_argument(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name)
         .required(true)
@@ -242,6 +253,15 @@ fn path_argument(name: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name("DIR").help(help)
 }
 
+/// The setting of this name, for the run without settings.
+fn protocol_argument() -> Arg {
+    let setting = settings::find("protocol").expect("it is in the table");
+    Arg::new(setting.name)
+        .long(setting.name)
+        .value_name(setting.value_name)
+        .help(format!("{} [default: {}]", setting.help, setting.default))
+}
+
 fn hidden(name: &'static str, value_name: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(value_name).hide(true)
 }
@@ -251,7 +271,7 @@ fn with_settings(mut command: Command, of: Of) -> Command {
     for group in settings::GROUPS {
         for setting in group.settings.iter().filter(|setting| setting.is_of(of)) {
             let default = match (of, setting.name) {
-                (Of::Verify, "broker") => "127.0.0.1:7400",
+                (Of::Verify, "broker") => "127.0.0.1:7400, with kafka 127.0.0.1:9092",
                 (Of::Verify, "duration") => "60s",
                 (Of::Search, "rate") => "10k; the first that is tried",
                 (Of::Search, "duration") => "5s",
@@ -396,7 +416,15 @@ fn canonical(matches: &ArgMatches, faults: &mut SettingFaults) -> Canonical {
         out: matches.get_one::<String>("out").map(PathBuf::from),
         data: matches.get_one::<String>("data").map(PathBuf::from),
         steady_rate: 100_000.0,
+        protocol: Protocol::Native,
     };
+    if let Some(text) = matches.get_one::<String>("protocol") {
+        let (setting, mut plan) = (settings::find("protocol"), Plan::default());
+        match setting.map(|setting| ((setting.apply)(&mut plan, text), setting.allowed)) {
+            Some((None, allowed)) => faults.add("--protocol", text, allowed),
+            _ => canonical.protocol = plan.protocol,
+        }
+    }
     if let Some(text) = matches.get_one::<String>("stage-duration") {
         match quantity::duration(text).filter(|d| (0.1..=600.0).contains(&d.as_secs_f64())) {
             Some(duration) => canonical.stage_duration = duration,

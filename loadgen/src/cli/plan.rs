@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tackboard_client::Protocol;
 use tackboard_schema::record_batch::Compression;
 use tackboard_schema::{Acks, Durability};
 
@@ -42,6 +43,8 @@ pub struct Plan {
     pub description: Option<String>,
     /// Where the broker is; none: an embedded one.
     pub brokers: Vec<String>,
+    /// What is spoken there.
+    pub protocol: Protocol,
     /// Which sides run.
     pub mode: Mode,
     /// The topic; none: one with a fresh name, deleted afterwards.
@@ -105,6 +108,7 @@ impl Default for Plan {
         Self {
             description: None,
             brokers: Vec::new(),
+            protocol: Protocol::Native,
             mode: Mode::Both,
             topic: None,
             keep: false,
@@ -175,7 +179,12 @@ impl Plan {
         let cpus =
             |cpus: &Option<Vec<usize>>| or(cpus.as_ref().map(|cpus| format!("{cpus:?}")), "all");
         let clients = |count: Option<u32>| or(count.map(|count| count.to_string()), "by cores");
+        let protocol = match self.protocol {
+            Protocol::Native => "native",
+            Protocol::Kafka => "kafka",
+        };
         vec![
+            ("protocol", protocol.to_owned()),
             ("mode", mode.to_owned()),
             ("partitions", self.partitions.to_string()),
             ("rate", rate),
@@ -227,6 +236,17 @@ impl Plan {
                     self.partitions
                 ),
             );
+        }
+        if self.protocol == Protocol::Kafka && self.mode.produces() {
+            let acks = match self.acks {
+                None => Some("topic".to_owned()),
+                Some(Acks::Count(count)) if count > 1 => Some(count.to_string()),
+                _ => None,
+            };
+            if let Some(acks) = acks {
+                let allowed = "0, 1 or all: what a request of Kafka's protocol can ask for";
+                faults.add("acks", acks, allowed);
+            }
         }
         if self.acks == Some(Acks::Count(0)) && self.mode == Mode::Both {
             let allowed = "1 or all: with 0 nothing is acknowledged, so nothing can be verified; add --mode produce";

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use tackboard_client::Protocol;
 use tackboard_schema::Acks;
 use tackboard_schema::record_batch::Compression;
 
@@ -143,6 +144,21 @@ static TARGET: &[Setting] = &[
         "HOST:PORT, several with commas, e.g. 127.0.0.1:7400",
         |plan, text| {
             plan.brokers = text.split(',').map(broker).collect::<Option<Vec<_>>>()?;
+            Some(())
+        },
+    )),
+    verify_too(setting(
+        "protocol",
+        "PROTOCOL",
+        "native",
+        "What the broker is spoken to in: native, or kafka, which other brokers understand too",
+        "native or kafka",
+        |plan, text| {
+            plan.protocol = match text {
+                "native" => Protocol::Native,
+                "kafka" => Protocol::Kafka,
+                _ => return None,
+            };
             Some(())
         },
     )),
@@ -430,7 +446,7 @@ static CLIENTS: &[Setting] = &[
         "durability",
         "LEVEL",
         "fsync",
-        "When a copy counts: fsync, interval, written, or topic",
+        "When a copy counts: fsync, interval, written, or topic; with kafka a setting of the topic that is created",
         "fsync, interval, written, or topic",
         |plan, text| {
             plan.durability = match text {

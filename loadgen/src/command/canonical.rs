@@ -17,7 +17,7 @@ use crate::workload::schedule::Pace;
 /// Runs the three stages.
 pub fn run(canonical: &Canonical, session: &Session) -> Result<Ending> {
     let input = Arc::new(Input::sample()?);
-    let broker = Broker::embed(canonical.data.as_deref(), None)?;
+    let broker = Broker::embed(canonical.protocol, canonical.data.as_deref(), None)?;
     let mut rig = session.open(broker, None)?;
     let (mut stages, mut parts) = (Vec::new(), Vec::new());
     let mut progress = Progress::new();
@@ -51,6 +51,7 @@ fn specs(
 ) -> Vec<(StageSpec, Part)> {
     let plan = Plan {
         duration: Some(canonical.stage_duration),
+        protocol: canonical.protocol,
         ..Plan::default()
     };
     let real = Plan {

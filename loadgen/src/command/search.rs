@@ -28,7 +28,11 @@ pub fn run(asked: SearchPlan, session: &Session) -> Result<Ending> {
         return Ok(Ending::Unusable(faults.to_string()));
     }
     let broker = match &plan.brokers[..] {
-        [] => Broker::embed(plan.data.as_deref(), plan.broker_cores.as_deref())?,
+        [] => Broker::embed(
+            plan.protocol,
+            plan.data.as_deref(),
+            plan.broker_cores.as_deref(),
+        )?,
         addresses => Broker::Remote(addresses.to_vec()),
     };
     let mut rig = session.open(broker, plan.cores.as_deref())?;

@@ -1,11 +1,13 @@
 //! The broker under test: one inside this process, or one somewhere else.
 
+use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use tackboard_broker::check::{self, Finding, Level};
 use tackboard_broker::config::{self, Config, Sources};
 use tackboard_broker::embedded::{self, BrokerStats, Handle};
+use tackboard_client::Protocol;
 
 use crate::machine::temporary_folder::TemporaryFolder;
 
@@ -19,13 +21,20 @@ pub enum Broker {
 }
 
 impl Broker {
-    /// Starts one inside this process.
-    pub fn embed(parent: Option<&Path>, cpus: Option<&[usize]>) -> Result<Self> {
+    /// Starts one inside this process, with a port for this protocol.
+    pub fn embed(
+        protocol: Protocol,
+        parent: Option<&Path>,
+        cpus: Option<&[usize]>,
+    ) -> Result<Self> {
         let folder = TemporaryFolder::create(parent)?;
         let mut sets = vec![
             "native.bind=127.0.0.1:0".to_owned(),
             "native.core_bind=127.0.0.1:0".to_owned(),
-            "kafka.bind=off".to_owned(),
+            match protocol {
+                Protocol::Native => "kafka.bind=off".to_owned(),
+                Protocol::Kafka => "kafka.bind=127.0.0.1:0".to_owned(),
+            },
             "http.bind=off".to_owned(),
         ];
         if let Some(cpus) = cpus {
@@ -46,7 +55,7 @@ impl Broker {
     /// Addresses to connect to.
     pub fn addresses(&self) -> Vec<String> {
         match self {
-            Self::Embedded(handle, _) => vec![handle.native_address().to_string()],
+            Self::Embedded(handle, _) => vec![address(handle).to_string()],
             Self::Remote(addresses) => addresses.clone(),
         }
     }
@@ -68,7 +77,7 @@ impl Broker {
                 };
                 format!(
                     "embedded broker on {}, {cores}, data in a temporary folder (removed at exit)",
-                    handle.native_address()
+                    address(handle)
                 )
             }
             Self::Remote(addresses) => format!("broker {}", addresses.join(", ")),
@@ -116,6 +125,13 @@ impl Broker {
             Self::Remote(_) => true,
         }
     }
+}
+
+/// The port for the protocol that it was embedded for: it has none for Kafka's unless that is it.
+fn address(handle: &Handle) -> SocketAddr {
+    handle
+        .kafka_address()
+        .unwrap_or_else(|| handle.native_address())
 }
 
 /// Names what this machine lacks, and what mends it, before anything fails because of it.

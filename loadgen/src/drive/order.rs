@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use tackboard_client::{ClientConfig, ConsumerConfig, ProducerConfig};
+use tackboard_client::{ClientConfig, ConsumerConfig, ProducerConfig, Protocol};
 use tackboard_schema::record_batch::Compression;
 use tackboard_schema::{Acks, Durability};
 
@@ -18,6 +18,8 @@ use crate::workload::size::SizeSpec;
 pub struct ClientSettings {
     /// Addresses to start from.
     pub brokers: Vec<String>,
+    /// What is spoken there.
+    pub protocol: Protocol,
     /// Size at which a batch is sent.
     pub batch_bytes: u32,
     /// Longest wait of an event for others in its batch.
@@ -28,7 +30,7 @@ pub struct ClientSettings {
     pub buffer_bytes: u64,
     /// Acknowledgement level.
     pub acks: Option<Acks>,
-    /// Durability.
+    /// Durability that requests ask for.
     pub durability: Option<Durability>,
     /// Codec of the batches.
     pub compression: Compression,
@@ -39,6 +41,7 @@ impl ClientSettings {
     pub fn client(&self) -> ClientConfig {
         ClientConfig {
             client_id: "tackboard-loadgen".into(),
+            protocol: self.protocol,
             ..ClientConfig::default()
         }
     }

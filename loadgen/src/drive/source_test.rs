@@ -27,6 +27,7 @@ fn source(plan: Plan, input: Option<Arc<Input>>, number: u32) -> (Source, u64) {
         start_offsets,
         is_ours: true,
         is_temporary: true,
+        durability_setting: None,
     };
     let order = Arc::new(spec.order(vec!["127.0.0.1:1".into()], &topic, 2).unwrap());
     (Source::new(number, &order), order.start_ns)

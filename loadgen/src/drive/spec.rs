@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
+use tackboard_client::Protocol;
 
 use super::consumer::partition_of_key;
 use super::order::{ClientSettings, StageControl, StageOrder};
@@ -47,6 +48,8 @@ pub struct Topic {
     pub is_ours: bool,
     /// Nobody named it, so it goes when it is done with.
     pub is_temporary: bool,
+    /// The setting that it got its durability from, where requests can't ask for one.
+    pub durability_setting: Option<String>,
 }
 
 impl StageSpec {
@@ -151,6 +154,7 @@ impl StageSpec {
         let is_closed_loop = plan.pace == Pace::AsFast;
         ClientSettings {
             brokers,
+            protocol: plan.protocol,
             batch_bytes: plan.batch_bytes,
             linger: plan.linger,
             in_flight: plan.in_flight,
@@ -160,7 +164,10 @@ impl StageSpec {
                 plan.buffer_bytes
             },
             acks: plan.acks,
-            durability: plan.durability,
+            // With Kafka's protocol it is the topic that has one.
+            durability: plan
+                .durability
+                .filter(|_| plan.protocol == Protocol::Native),
             compression: plan.compression,
         }
     }
@@ -196,6 +203,9 @@ impl StageSpec {
                 grouped(factor as u64)
             )),
         }
+        if plan.protocol == Protocol::Kafka {
+            settings.push("Kafka's protocol".into());
+        }
         settings.push(counted(topic.partitions.into(), "partition"));
         if plan.mode.produces() {
             settings.push(counted(self.producers(cores).into(), "producer"));
@@ -207,6 +217,7 @@ impl StageSpec {
                 plan.durability
                     .map(|durability| format!("{durability:?}").to_lowercase()),
             );
+            settings.extend(topic.durability_setting.clone());
             if plan.compression != tackboard_schema::record_batch::Compression::None {
                 settings.push(plan.compression.name().into());
             }

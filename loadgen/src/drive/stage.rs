@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use tackboard_client::Protocol;
 use tackboard_schema::Acks;
 
 use super::broker::Broker;
@@ -99,11 +100,18 @@ impl<'a> Bench<'a> {
     /// As [`Bench::run`], but the topic stays.
     pub fn run_and_keep(&self, spec: &StageSpec, progress: &mut Progress) -> Result<StageRun<'a>> {
         let brokers = self.broker.addresses();
-        let mut topics = Topics::new(brokers.clone(), spec.plan.give_up, self.interrupt);
+        let plan = &spec.plan;
+        let mut topics = Topics::new(brokers.clone(), plan.protocol, plan.give_up, self.interrupt);
         let topic = match (spec.plan.mode, &spec.plan.topic) {
             (Mode::Consume, Some(name)) => topics.existing(name)?,
-            (_, name) => topics.make(name.as_deref(), spec.plan.partitions)?,
+            (_, name) => topics.make(name.as_deref(), plan.partitions, plan.durability)?,
         };
+        if plan.protocol == Protocol::Kafka && plan.mode != Mode::Consume && !topic.is_ours {
+            eprintln!(
+                "note  topic {} exists: its own durability is what holds",
+                topic.name
+            );
+        }
         if spec.plan.mode != Mode::Consume
             && let Err(refusal) = topics.check_acks(&topic, spec.plan.acks)
         {

@@ -1,10 +1,12 @@
 //! Topics as a stage needs them: made, measured, removed. Calls are repeated while the broker is away.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use tackboard_client::{
-    Acks, Admin, ClientConfig, Error, ErrorCode, NewTopic, OffsetQuery, PartitionIndex,
+    Acks, Admin, ClientConfig, Durability, Error, ErrorCode, NewTopic, OffsetQuery, PartitionIndex,
+    Protocol,
 };
 
 use super::spec::Topic;
@@ -16,12 +18,16 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest time until the broker is reached for the first time: an address that was mistyped should not take a minute.
 const FIRST_CONTACT_MAX: Duration = Duration::from_secs(5);
 
+/// Our own default of `durability.interval`, for brokers that call it `flush.ms`.
+const FLUSH_MS: &str = "100";
+
 /// Time between two tries.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Asks a broker about topics.
 pub struct Topics<'a> {
     brokers: Vec<String>,
+    protocol: Protocol,
     give_up: Duration,
     interrupt: &'a Interrupt,
     admin: Option<Admin>,
@@ -31,9 +37,15 @@ pub struct Topics<'a> {
 
 impl<'a> Topics<'a> {
     /// Asks one of these brokers, for so long if it does not answer.
-    pub fn new(brokers: Vec<String>, give_up: Duration, interrupt: &'a Interrupt) -> Self {
+    pub fn new(
+        brokers: Vec<String>,
+        protocol: Protocol,
+        give_up: Duration,
+        interrupt: &'a Interrupt,
+    ) -> Self {
         Self {
             brokers,
+            protocol,
             give_up,
             interrupt,
             admin: None,
@@ -46,45 +58,87 @@ impl<'a> Topics<'a> {
         self.moved_at = self.moved_at.max(Some(at));
     }
 
-    /// Makes a topic with a fresh name, or with this name unless it exists.
-    pub fn make(&mut self, name: Option<&str>, partitions: i32) -> Result<Topic> {
+    /// Makes a topic with a fresh name, or with this name unless it exists. It gets the durability, if one is wanted,
+    /// where requests can't ask for it.
+    pub fn make(
+        &mut self,
+        name: Option<&str>,
+        partitions: i32,
+        durability: Option<Durability>,
+    ) -> Result<Topic> {
         let is_temporary = name.is_none();
         let name = name.map_or_else(fresh_name, |name| Ok(name.to_owned()))?;
-        let new = NewTopic::new(&name).partitions(partitions);
-        let created = self.call(false, |admin| match admin.create_topic(&new) {
-            Ok(created) => Ok(Some(created.partitions)),
-            Err(error) if error.code() == Some(ErrorCode::TopicAlreadyExists) => Ok(None),
-            Err(error) => Err(error),
-        })?;
-        let partitions = match created {
-            Some(partitions) => partitions,
-            None => self.call(false, |admin| {
-                Ok(admin.describe_topic(&name)?.partitions.len() as i32)
-            })?,
-        };
-        let is_ours = created.is_some();
+        let durability = durability.filter(|_| self.protocol == Protocol::Kafka);
+        let (is_ours, durability_setting) = self.create(&name, partitions, durability)?;
         let mut topic = Topic {
+            partitions: self.partition_count(&name, is_ours)?,
             name,
-            partitions,
             start_offsets: Vec::new(),
             is_ours,
             is_temporary,
+            durability_setting: durability_setting.map(|(key, value)| format!("{key}={value}")),
         };
         topic.start_offsets = self.ends(&topic)?;
         Ok(topic)
     }
 
+    /// Creates a topic. Whether it was there already, and the setting that gives it the durability: each broker is
+    /// offered what it may know, ours first.
+    fn create(
+        &mut self,
+        name: &str,
+        partitions: i32,
+        durability: Option<Durability>,
+    ) -> Result<(bool, Option<DurabilitySetting>)> {
+        let ways = match durability {
+            None => vec![None],
+            Some(durability) => vec![Some(ours(durability)), kafkas(durability)],
+        };
+        let created = self.call(false, |admin| {
+            let mut refused = None;
+            for way in &ways {
+                let mut new = NewTopic::new(name).partitions(partitions);
+                new.configs.extend(way.clone());
+                match admin.create_topic(&new) {
+                    Ok(_) => return Ok((true, way.clone())),
+                    Err(error) => match error.code() {
+                        Some(ErrorCode::TopicAlreadyExists) => return Ok((false, None)),
+                        Some(ErrorCode::InvalidConfig) => refused = Some(error),
+                        _ => return Err(error),
+                    },
+                }
+            }
+            Err(refused.expect("there is at least one way, and each that failed was refused"))
+        })?;
+        Ok(created)
+    }
+
+    /// How many partitions a topic has. One that was just created may not be known to all at once.
+    fn partition_count(&mut self, name: &str, is_ours: bool) -> Result<i32> {
+        let address = self.brokers.first().map(String::as_str);
+        let address: Arc<str> = address.unwrap_or_default().into();
+        self.call(is_ours, |admin| {
+            let cluster = admin.describe_cluster(Some(&[name]))?;
+            let topic = cluster.topics.first();
+            match topic.filter(|topic| topic.error.is_none()) {
+                Some(topic) => Ok(topic.partitions.len() as i32),
+                None => Err(Error::UnknownTopic {
+                    topic: name.into(),
+                    address: address.clone(),
+                }),
+            }
+        })
+    }
+
     /// A topic that must exist; reading begins at its first event.
     pub fn existing(&mut self, name: &str) -> Result<Topic> {
-        let partitions = self.call(false, |admin| {
-            Ok(admin.describe_topic(name)?.partitions.len() as i32)
-        })?;
         let mut topic = Topic {
             name: name.to_owned(),
-            partitions,
+            partitions: self.partition_count(name, false)?,
             start_offsets: Vec::new(),
             is_ours: false,
             is_temporary: false,
+            durability_setting: None,
         };
         topic.start_offsets = self.offsets(&topic, OffsetQuery::Earliest)?;
         Ok(topic)
@@ -181,12 +235,30 @@ impl<'a> Topics<'a> {
         if self.admin.is_none() {
             let config = ClientConfig {
                 client_id: "tackboard-loadgen".into(),
+                protocol: self.protocol,
                 call_timeout: CALL_TIMEOUT,
                 ..ClientConfig::default()
             };
             self.admin = Some(Admin::connect(&self.brokers, config)?);
         }
         Ok(self.admin.as_mut().expect("it was just made"))
+    }
+}
+
+/// A setting of a topic.
+type DurabilitySetting = (String, String);
+
+/// The setting of ours.
+fn ours(durability: Durability) -> DurabilitySetting {
+    ("tackboard.durability".into(), durability.to_string())
+}
+
+/// What comes nearest in Apache Kafka, which by itself acknowledges what the page cache holds and leaves it there.
+fn kafkas(durability: Durability) -> Option<DurabilitySetting> {
+    match durability {
+        Durability::Written => None,
+        Durability::Interval => Some(("flush.ms".into(), FLUSH_MS.into())),
+        Durability::Fsync => Some(("flush.messages".into(), "1".into())),
     }
 }
 
@@ -210,7 +282,7 @@ mod tests {
     fn patience_counts_from_the_last_time_that_anything_moved() {
         let interrupt = Interrupt::default();
         let patience = Duration::from_secs(60);
-        let mut topics = Topics::new(Vec::new(), patience, &interrupt);
+        let mut topics = Topics::new(Vec::new(), Protocol::Native, patience, &interrupt);
         let start = Instant::now();
         assert_eq!(topics.give_up_at(start), start + FIRST_CONTACT_MAX);
         topics.moved(start);
