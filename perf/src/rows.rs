@@ -86,6 +86,21 @@ pub const ROWS: &[Row] = &[
         lines: peers_open_loop,
     },
     Row {
+        what: "Through the door for clients of Kafka, beside the native one",
+        measurement: "doors",
+        lines: doors,
+    },
+    Row {
+        what: "Through that door against Apache Kafka, flat out, 100 bytes in batches of 16 KiB",
+        measurement: "peers-small",
+        lines: kafka_flat_out,
+    },
+    Row {
+        what: "The same at 20,000 events a second",
+        measurement: "peers-open-loop",
+        lines: kafka_open_loop,
+    },
+    Row {
         what: "Start with 1,000 partitions and 10 GB after kill -9",
         measurement: "start-full",
         lines: start_full,
@@ -404,11 +419,13 @@ fn peers_large(kept: &Kept) -> Vec<Line> {
     events_for_a_cpu_second(kept, "peers-large")
 }
 
+fn million_events_for_a_cpu_second(kept: &Kept, file: &str, subject: Subject) -> Series {
+    let seconds = kept.rounds(file, subject, "/cpu_seconds_per_million");
+    seconds.into_iter().map(f64::recip).collect()
+}
+
 fn events_for_a_cpu_second(kept: &Kept, file: &str) -> Vec<Line> {
-    let million_events = |subject| {
-        let seconds = kept.rounds(file, subject, "/cpu_seconds_per_million");
-        seconds.into_iter().map(f64::recip).collect()
-    };
+    let million_events = |subject| million_events_for_a_cpu_second(kept, file, subject);
     let lines = pairs().map(|(ours, peer)| {
         Line::new(ours.name(), million_events(ours), "M ev/CPU-s")
             .beside(peer.name(), million_events(peer))
@@ -437,6 +454,81 @@ fn peers_open_loop(kept: &Kept) -> Vec<Line> {
     lines
         .chain(driven.map(|subject| late(kept, FILE, subject)))
         .collect()
+}
+
+/// Through either door of our broker, the same batches.
+fn doors(kept: &Kept) -> Vec<Line> {
+    let pairs = [WRITTEN, FSYNC].into_iter().zip(subject::DOORS);
+    let lines = pairs.flat_map(|(native, kafka)| {
+        let rate = |workload: &str| {
+            let file = format!("doors-{workload}");
+            let what = format!("`{workload}`, {}", kafka.name());
+            Line::new(what, million_events(kept, &file, kafka), "M ev/s")
+                .beside(native.name(), million_events(kept, &file, native))
+                .ratio_at_least(0.8)
+        };
+        let p99 = |workload: &str| {
+            let file = format!("doors-{workload}");
+            let what = format!("`{workload}`, {}, p99", kafka.name());
+            Line::new(what, milliseconds(kept, &file, kafka, "p99"), "ms")
+                .beside(native.name(), milliseconds(kept, &file, native, "p99"))
+                .ratio_at_most(1.5)
+        };
+        [
+            rate("small"),
+            rate("large"),
+            p99("small"),
+            p99("large"),
+            p99("open-20k"),
+            late(kept, "doors-open-20k", kafka),
+        ]
+    });
+    lines.collect()
+}
+
+/// Apache Kafka, each time beside ours at the durability whose answers mean the same, through the same protocol.
+fn kafkas() -> impl Iterator<Item = (Subject, Subject)> {
+    let comparable = |peer: Subject| Some((Subject::TackboardKafka(peer.comparable()?), peer));
+    let kafkas = subject::PEERS.into_iter().filter(|peer| peer.is_kafka());
+    kafkas.filter_map(comparable)
+}
+
+/// What holds of both however they are driven.
+fn beside_kafka(kept: &Kept, file: &str, ours: Subject, kafka: Subject) -> Vec<Line> {
+    let events = |subject| million_events_for_a_cpu_second(kept, file, subject);
+    let megabytes = |subject| scaled(kept.rounds(file, subject, "/resident_bytes_max"), 1e-6);
+    let mut lines = vec![
+        Line::new(ours.name(), events(ours), "M ev/CPU-s")
+            .beside(kafka.name(), events(kafka))
+            .ratio_at_least(5.0),
+        Line::new(format!("{}, memory", ours.name()), megabytes(ours), "MB")
+            .beside(kafka.name(), megabytes(kafka))
+            .ratio_at_most(0.2),
+    ];
+    for (percentile, what) in [("p50", "p50"), ("p99", "p99"), ("p999", "p99.9")] {
+        let of = |subject| milliseconds(kept, file, subject, percentile);
+        lines.push(
+            Line::new(format!("{}, {what}", ours.name()), of(ours), "ms")
+                .beside(kafka.name(), of(kafka))
+                .ratio_at_most(1.0),
+        );
+    }
+    lines
+}
+
+fn kafka_flat_out(kept: &Kept) -> Vec<Line> {
+    let lines = kafkas().flat_map(|(ours, kafka)| beside_kafka(kept, "peers-small", ours, kafka));
+    lines.collect()
+}
+
+fn kafka_open_loop(kept: &Kept) -> Vec<Line> {
+    const FILE: &str = "peers-open-20k";
+    let lines = kafkas().flat_map(|(ours, kafka)| {
+        let mut lines = beside_kafka(kept, FILE, ours, kafka);
+        lines.push(late(kept, FILE, ours));
+        lines
+    });
+    lines.collect()
 }
 
 fn start_full(kept: &Kept) -> Vec<Line> {
@@ -506,5 +598,6 @@ mod tests {
     #[test]
     fn every_other_broker_is_compared_with_one_of_ours() {
         assert_eq!(pairs().count(), subject::PEERS.len());
+        assert_eq!(kafkas().count(), 2);
     }
 }

@@ -49,6 +49,9 @@ pub struct RunArguments {
     /// The broker's binary; the one beside this program unless named.
     #[arg(long, value_name = "FILE")]
     tackboard: Option<PathBuf>,
+    /// Our broker also takes part through its door for clients of Kafka; --peers brings that too.
+    #[arg(long)]
+    doors: bool,
     /// Other brokers take part: those of this machine's packages, and Kafka if --kafka is there.
     #[arg(long)]
     peers: bool,
@@ -281,13 +284,17 @@ fn subjects(arguments: &RunArguments) -> Result<Vec<Subject>> {
         true => &subject::PEERS,
         false => &[],
     };
+    let doors: &[Subject] = match arguments.doors || arguments.peers {
+        true => &subject::DOORS,
+        false => &[],
+    };
     let takes_part = |subject: &Subject| {
         let is_there = !matches!(subject, Subject::Kafka(_)) || arguments.kafka.is_some();
         let name = subject.name();
         let parts = &arguments.server;
         is_there && (parts.is_empty() || parts.iter().any(|part| name.contains(part.as_str())))
     };
-    let all = subject::OURS.iter().chain(peers).copied();
+    let all = subject::OURS.iter().chain(doors).chain(peers).copied();
     let taken: Vec<Subject> = all.filter(takes_part).collect();
     if taken.is_empty() {
         bail!("--server names none of the servers");
@@ -469,7 +476,8 @@ mod tests {
 
     #[test]
     fn other_brokers_are_left_out_of_what_can_not_be_run_against_them() {
-        let all: Vec<Subject> = subject::OURS.into_iter().chain(subject::PEERS).collect();
+        let others = subject::DOORS.into_iter().chain(subject::PEERS);
+        let all: Vec<Subject> = subject::OURS.into_iter().chain(others).collect();
         for workload in workloads() {
             let taking = taking(&workload, &all);
             assert!(taking.starts_with(&subject::OURS), "{}", workload.name);

@@ -1,4 +1,4 @@
-//! Apache Kafka: produce requests of version 7, one partition a connection.
+//! Kafka's protocol as a driver speaks it, and Apache Kafka: produce requests of version 7, one partition a connection.
 
 use std::{
     io::Write,
@@ -93,12 +93,29 @@ pub fn start(setup: &Setup, folder: &Path) -> Result<(ServerProcess, SocketAddr)
     Ok((silent, address))
 }
 
-/// A topic with a partition for each connection.
+impl Flush {
+    /// The setting of a topic that has it so.
+    pub fn setting(self) -> Option<TopicSetting> {
+        match self {
+            Flush::Never => None,
+            Flush::EveryBatch => Some(("flush.messages", "1".into())),
+        }
+    }
+}
+
+/// Key and value.
+pub type TopicSetting = (&'static str, String);
+
+/// A topic with this setting, and with a partition for each connection.
 ///
 /// # Errors
 /// When the broker refuses.
-pub fn lanes(address: SocketAddr, flush: Flush, workload: &Workload) -> Result<Vec<Lane>> {
-    create_topic(address, flush, workload.connections)?;
+pub fn lanes(
+    address: SocketAddr,
+    setting: Option<TopicSetting>,
+    workload: &Workload,
+) -> Result<Vec<Lane>> {
+    create_topic(address, setting, workload.connections)?;
     let batch = record_batch(workload);
     await_leaders(address, &batch, workload.connections)?;
     (0..workload.connections)
@@ -114,21 +131,21 @@ pub fn lanes(address: SocketAddr, flush: Flush, workload: &Workload) -> Result<V
         .collect()
 }
 
-fn create_topic(address: SocketAddr, flush: Flush, partitions: usize) -> Result<()> {
+fn create_topic(
+    address: SocketAddr,
+    setting: Option<TopicSetting>,
+    partitions: usize,
+) -> Result<()> {
     let mut body = Vec::new();
     body.extend_from_slice(&1i32.to_be_bytes());
     string(&mut body, TOPIC);
     body.extend_from_slice(&(partitions as i32).to_be_bytes());
     body.extend_from_slice(&1i16.to_be_bytes());
     body.extend_from_slice(&0i32.to_be_bytes());
-    let configs: &[(&str, &str)] = match flush {
-        Flush::Never => &[],
-        Flush::EveryBatch => &[("flush.messages", "1")],
-    };
-    body.extend_from_slice(&(configs.len() as i32).to_be_bytes());
-    for (key, value) in configs {
+    body.extend_from_slice(&i32::from(setting.is_some()).to_be_bytes());
+    for (key, value) in setting {
         string(&mut body, key);
-        string(&mut body, value);
+        string(&mut body, &value);
     }
     body.extend_from_slice(&TIMEOUT_MS.to_be_bytes());
     body.push(0);

@@ -25,6 +25,7 @@ use kafka::Flush;
 use process::ServerProcess;
 use redis::AppendFsync;
 use reference::Duty;
+use tackboard::Door;
 
 /// A server under comparison, with the durability it is run at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -34,6 +35,8 @@ pub enum Subject {
     Reference(Duty),
     /// Our broker.
     Tackboard(#[serde(serialize_with = "durability_name")] Durability),
+    /// The same, spoken to in Kafka's protocol.
+    TackboardKafka(#[serde(serialize_with = "durability_name")] Durability),
     /// Apache Kafka.
     Kafka(Flush),
     /// Redis streams.
@@ -80,6 +83,12 @@ pub const OURS: [Subject; 5] = [
     Subject::Tackboard(Durability::Fsync),
 ];
 
+/// Our broker through its door for clients of Kafka.
+pub const DOORS: [Subject; 2] = [
+    Subject::TackboardKafka(Durability::Written),
+    Subject::TackboardKafka(Durability::Fsync),
+];
+
 /// Other brokers. They are compared with the one of ours whose answers mean the same.
 pub const PEERS: [Subject; 6] = [
     Subject::Kafka(Flush::Never),
@@ -106,7 +115,7 @@ impl Subject {
             | Subject::Redis(AppendFsync::EverySecond)
             | Subject::Nats
             | Subject::RabbitMq => Some(Durability::Written),
-            Subject::Reference(_) | Subject::Tackboard(_) => None,
+            Subject::Reference(_) | Subject::Tackboard(_) | Subject::TackboardKafka(_) => None,
         }
     }
 
@@ -120,6 +129,7 @@ impl Subject {
         match self {
             Subject::Reference(duty) => format!("reference, {}", duty.text()),
             Subject::Tackboard(durability) => format!("Tackboard, {durability}"),
+            Subject::TackboardKafka(durability) => format!("Tackboard, Kafka door, {durability}"),
             Subject::Kafka(Flush::Never) => "Kafka, page cache".to_owned(),
             Subject::Kafka(Flush::EveryBatch) => "Kafka, flush.messages=1".to_owned(),
             Subject::Redis(fsync) => format!("Redis, appendfsync {}", fsync.text()),
@@ -132,9 +142,11 @@ impl Subject {
     pub fn takes(self, pace: Pace) -> bool {
         match self {
             Subject::Reference(_) | Subject::Tackboard(_) => true,
-            Subject::Kafka(_) | Subject::Redis(_) | Subject::Nats | Subject::RabbitMq => {
-                !matches!(pace, Pace::Read { .. })
-            }
+            Subject::TackboardKafka(_)
+            | Subject::Kafka(_)
+            | Subject::Redis(_)
+            | Subject::Nats
+            | Subject::RabbitMq => !matches!(pace, Pace::Read { .. }),
         }
     }
 
@@ -145,7 +157,8 @@ impl Subject {
     pub fn start(self, setup: &Setup, folder: &Path) -> Result<Running> {
         let (process, address) = match self {
             Subject::Reference(duty) => reference::start(duty, setup, folder)?,
-            Subject::Tackboard(_) => tackboard::start(setup, folder)?,
+            Subject::Tackboard(_) => tackboard::start(setup, folder, Door::Native)?,
+            Subject::TackboardKafka(_) => tackboard::start(setup, folder, Door::Kafka)?,
             Subject::Kafka(_) => kafka::start(setup, folder)?,
             Subject::Redis(fsync) => redis::start(fsync, setup, folder)?,
             Subject::Nats => nats::start(setup, folder)?,
@@ -173,7 +186,10 @@ impl Running {
         match self.subject {
             Subject::Reference(_) => native::reference_lanes(self.address, workload),
             Subject::Tackboard(durability) => tackboard::lanes(self.address, durability, workload),
-            Subject::Kafka(flush) => kafka::lanes(self.address, flush, workload),
+            Subject::TackboardKafka(durability) => {
+                tackboard::kafka_lanes(self.address, durability, workload)
+            }
+            Subject::Kafka(flush) => kafka::lanes(self.address, flush.setting(), workload),
             Subject::Redis(_) => redis::lanes(self.address, workload),
             Subject::Nats => nats::lanes(self.address, workload),
             Subject::RabbitMq => rabbitmq::lanes(self.address, workload),

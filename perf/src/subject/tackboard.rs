@@ -6,24 +6,37 @@ use anyhow::{Context, Result};
 use tackboard_client::{Admin, ClientConfig, NewTopic};
 use tackboard_schema::Durability;
 
-use super::{Setup, native, process::ServerProcess};
+use super::{Setup, kafka, native, process::ServerProcess};
 use crate::{drive::Lane, workload::Workload};
 
 /// The same on every machine: a tail cache of some 700 MiB, so that what is read hot and what cold does not hang on the
 /// host's memory.
 pub const MEMORY_TOTAL_BYTES: u64 = 2 << 30;
 
-/// Starts it with its defaults but for its memory, on ports that the system picks.
+/// Which of its ports is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Door {
+    /// That of its own protocol.
+    Native,
+    /// That for clients of Kafka.
+    Kafka,
+}
+
+/// Starts it with its defaults but for its memory, on ports that the system picks, and says where this door is.
 ///
 /// # Errors
 /// When it does not come up.
-pub fn start(setup: &Setup, folder: &Path) -> Result<(ServerProcess, SocketAddr)> {
+pub fn start(setup: &Setup, folder: &Path, door: Door) -> Result<(ServerProcess, SocketAddr)> {
     let mut command = Command::new(&setup.tackboard);
     command.arg("serve").arg("--data").arg(folder.join("data"));
+    let (kafka, told) = match door {
+        Door::Native => ("kafka.bind=off", "native "),
+        Door::Kafka => ("kafka.bind=127.0.0.1:0", "kafka "),
+    };
     for setting in [
         "native.bind=127.0.0.1:0",
         "native.core_bind=127.0.0.1:0",
-        "kafka.bind=off",
+        kafka,
         "http.bind=off",
         "logging.level=warn",
     ] {
@@ -39,7 +52,7 @@ pub fn start(setup: &Setup, folder: &Path) -> Result<(ServerProcess, SocketAddr)
     }
     let mut address = None;
     ServerProcess::start(command, setup.server_cpus.as_deref(), move |line| {
-        if let Some(rest) = line.strip_prefix("native ") {
+        if let Some(rest) = line.strip_prefix(told) {
             address = rest.split_whitespace().next()?.parse().ok();
         }
         line.starts_with("ready in").then_some(address)?
@@ -80,4 +93,17 @@ pub fn lanes(
         lanes.push(native::lane(owner.parse()?, partition.partition, workload)?);
     }
     Ok(lanes)
+}
+
+/// The same through the door for clients of Kafka, who are served by whichever core takes their connection.
+///
+/// # Errors
+/// When the broker refuses.
+pub fn kafka_lanes(
+    address: SocketAddr,
+    durability: Durability,
+    workload: &Workload,
+) -> Result<Vec<Lane>> {
+    let setting = ("tackboard.durability", durability.to_string());
+    kafka::lanes(address, Some(setting), workload)
 }
