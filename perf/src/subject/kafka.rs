@@ -143,7 +143,7 @@ fn create_topic(
     body.extend_from_slice(&1i16.to_be_bytes());
     body.extend_from_slice(&0i32.to_be_bytes());
     body.extend_from_slice(&i32::from(setting.is_some()).to_be_bytes());
-    for (key, value) in setting {
+    if let Some((key, value)) = setting {
         string(&mut body, key);
         string(&mut body, &value);
     }
