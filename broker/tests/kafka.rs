@@ -246,7 +246,10 @@ fn a_client_of_the_future_is_told_what_is_spoken_here() {
     let keys: Vec<_> = answer.api_keys.iter().map(|api| api.api_key).collect();
     assert_eq!(
         keys,
-        [0, 1, 2, 3, 18, 19, 20, 21, 22, 23, 32, 33, 37, 44, 60],
+        [
+            0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 19, 20, 21, 22, 23, 32, 33, 37, 42,
+            44, 47, 60
+        ],
         "what has no handler is not advertised"
     );
     let produce = answer

@@ -31,6 +31,8 @@ pub struct Config {
     pub kafka_advertised: Option<(String, u16)>,
     /// Whether a client of Kafka gets a topic by asking for it.
     pub auto_create_topics: bool,
+    /// Consumer groups.
+    pub groups: GroupConfig,
     /// Core i listens on this address, port + i; port 0: the system picks one for each.
     pub native_core_bind: SocketAddr,
     /// The host that clients are told for the cores' own listeners.
@@ -198,4 +200,27 @@ impl MemoryBudget {
     pub fn core_bytes(&self, core_count: usize) -> u64 {
         self.total_bytes / core_count.max(1) as u64
     }
+}
+
+/// What holds for consumer groups.
+#[derive(Clone, Debug)]
+pub struct GroupConfig {
+    /// Partitions of their internal topic.
+    pub offsets_partitions: i32,
+    /// How long the first rebalance of an empty group waits for more members.
+    pub initial_rebalance_delay: Duration,
+    /// The shortest session time-out that a member may ask for.
+    pub session_timeout_min: Duration,
+    /// The longest.
+    pub session_timeout_max: Duration,
+    /// Members of one group.
+    pub members_max: usize,
+    /// Groups of one partition of the internal topic.
+    pub groups_max: usize,
+    /// Metadata of one committed offset.
+    pub offset_metadata_bytes_max: usize,
+    /// How long offsets are kept that nobody uses.
+    pub offsets_retention: Duration,
+    /// How often it is looked for them.
+    pub offsets_retention_check_interval: Duration,
 }

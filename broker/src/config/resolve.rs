@@ -13,7 +13,9 @@ use tackboard_schema::{Acks, BrokerId, Durability};
 use super::fault::{Fault, Origin};
 use super::host::Host;
 use super::load::Entries;
-use super::model::{Config, DirectIo, LogFormat, Logging, MemoryBudget, MissingLedger, SyncFs};
+use super::model::{
+    Config, DirectIo, GroupConfig, LogFormat, Logging, MemoryBudget, MissingLedger, SyncFs,
+};
 use super::open_files;
 use super::quantity::show_size;
 use super::value::Value;
@@ -92,6 +94,18 @@ impl Reader<'_> {
             native_advertised: self.host_port("native.advertised"),
             kafka_bind: self.address("kafka.bind"),
             kafka_advertised: self.host_port("kafka.advertised"),
+            groups: GroupConfig {
+                offsets_partitions: self.integer("offsets.topic.num.partitions") as i32,
+                initial_rebalance_delay: self.plain_duration("group.initial.rebalance.delay.ms"),
+                session_timeout_min: self.plain_duration("group.min.session.timeout.ms"),
+                session_timeout_max: self.plain_duration("group.max.session.timeout.ms"),
+                members_max: self.integer("group.max.size") as usize,
+                groups_max: self.integer("groups.per_partition_max") as usize,
+                offset_metadata_bytes_max: self.integer("offset.metadata.max.bytes") as usize,
+                offsets_retention: self.plain_duration("offsets.retention.ms"),
+                offsets_retention_check_interval: self
+                    .plain_duration("offsets.retention.check.interval.ms"),
+            },
             auto_create_topics: self.word("auto.create.topics.enable") == "true",
             native_core_bind: self
                 .address("native.core_bind")

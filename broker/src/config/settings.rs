@@ -123,6 +123,10 @@ pub const SECTIONS: &[Section] = &[
         settings: TOPICS,
     },
     Section {
+        title: "Consumer groups",
+        settings: GROUPS,
+    },
+    Section {
         title: "Limits",
         settings: LIMITS,
     },
@@ -432,6 +436,108 @@ const TOPICS: &[Setting] = &[
         "1048588",
         Some("message.max.bytes"),
         "Largest record batch, compressed as it comes. A topic can set its own.",
+    ),
+];
+
+const GROUPS: &[Setting] = &[
+    setting(
+        "offsets.topic.num.partitions",
+        Kind::Integer {
+            min: 1,
+            max: 1_000,
+            words: &[],
+        },
+        "16",
+        Some("offsets.topic.num.partitions"),
+        "Partitions of __consumer_offsets, the internal topic of consumer groups, which is created when the first group is asked for. A group belongs to one of them, and is coordinated by the core that owns it. Once the topic is there, this changes nothing.",
+    ),
+    setting(
+        "group.initial.rebalance.delay.ms",
+        Kind::Duration {
+            min_ms: 0,
+            max_ms: 5 * 60 * SECOND_MS,
+            words: &[],
+        },
+        "\"3 s\"",
+        Some("group.initial.rebalance.delay.ms"),
+        "How long the first rebalance of an empty group waits for more members.",
+    ),
+    setting(
+        "group.min.session.timeout.ms",
+        Kind::Duration {
+            min_ms: 1,
+            max_ms: 60 * 60 * SECOND_MS,
+            words: &[],
+        },
+        "\"6 s\"",
+        Some("group.min.session.timeout.ms"),
+        "The shortest session time-out that a member may ask for: after so long without a heartbeat it has lost its place.",
+    ),
+    setting(
+        "group.max.session.timeout.ms",
+        Kind::Duration {
+            min_ms: 1,
+            max_ms: 24 * 60 * 60 * SECOND_MS,
+            words: &[],
+        },
+        "\"30 min\"",
+        Some("group.max.session.timeout.ms"),
+        "The longest one.",
+    ),
+    setting(
+        "group.max.size",
+        Kind::Integer {
+            min: 1,
+            max: 100_000,
+            words: &[],
+        },
+        "5000",
+        Some("group.max.size"),
+        "Members of one group. What they tell each other is bounded besides: their subscriptions together by 1 MiB, and so are their assignments.",
+    ),
+    setting(
+        "groups.per_partition_max",
+        Kind::Integer {
+            min: 1,
+            max: 1_000_000,
+            words: &[],
+        },
+        "10000",
+        None,
+        "Groups that one partition of __consumer_offsets holds; one more is refused with POLICY_VIOLATION.",
+    ),
+    setting(
+        "offset.metadata.max.bytes",
+        Kind::Integer {
+            min: 0,
+            max: 32_767,
+            words: &[],
+        },
+        "4096",
+        Some("offset.metadata.max.bytes"),
+        "Longest text that a consumer may keep with a committed offset, in bytes.",
+    ),
+    setting(
+        "offsets.retention.ms",
+        Kind::Duration {
+            min_ms: 1,
+            max_ms: 10 * 365 * DAY_MS,
+            words: &[],
+        },
+        "\"7 d\"",
+        Some("offsets.retention.minutes"),
+        "How long committed offsets are kept that nobody uses: those of a group that has been empty for so long, those of topics that no member of a group at work reads, and, for consumers that assign partitions to themselves, those that were committed so long ago.",
+    ),
+    setting(
+        "offsets.retention.check.interval.ms",
+        Kind::Duration {
+            min_ms: 1,
+            max_ms: DAY_MS,
+            words: &[],
+        },
+        "\"10 min\"",
+        Some("offsets.retention.check.interval.ms"),
+        "How often it is looked for such offsets.",
     ),
 ];
 

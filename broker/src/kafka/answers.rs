@@ -30,6 +30,8 @@ pub enum Form {
     Silent,
     /// Topics that are changed one by one.
     Changes(super::changes::Changes),
+    /// Questions to coordinators of groups.
+    Groups(super::groups::Named),
 }
 
 /// The answers that a connection owes.

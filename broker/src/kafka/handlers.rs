@@ -10,7 +10,7 @@ use tackboard_schema::{
         AlterConfigsRequest, ApiKey, ApiVersionsRequest, ApiVersionsResponse, DeleteRecordsRequest,
         DescribeConfigsRequest, FetchRequest, IncrementalAlterConfigsRequest, ListOffsetsRequest,
         OffsetForLeaderEpochRequest, ProduceRequest, Request, RequestFault, RequestFrame, Response,
-        api_versions, unsupported_api_versions,
+        Str, api_versions, unsupported_api_versions,
     },
 };
 
@@ -19,8 +19,8 @@ use super::{
     alter_configs,
     answers::{Answers, Asked, Form},
     create_partitions, create_topics, delete_records, delete_topics, describe_cluster,
-    describe_configs, fetch, init_producer_id, list_offsets, metadata, offset_for_leader_epoch,
-    produce,
+    describe_configs, fetch, groups, init_producer_id, list_offsets, metadata,
+    offset_for_leader_epoch, produce,
 };
 use crate::{
     native::{connection::Connection, handlers::ENTRIES_MAX},
@@ -33,6 +33,15 @@ pub const OFFERED: &[ApiKey] = &[
     ApiKey::Fetch,
     ApiKey::ListOffsets,
     ApiKey::Metadata,
+    ApiKey::OffsetCommit,
+    ApiKey::OffsetFetch,
+    ApiKey::FindCoordinator,
+    ApiKey::JoinGroup,
+    ApiKey::Heartbeat,
+    ApiKey::LeaveGroup,
+    ApiKey::SyncGroup,
+    ApiKey::DescribeGroups,
+    ApiKey::ListGroups,
     ApiKey::ApiVersions,
     ApiKey::CreateTopics,
     ApiKey::DeleteTopics,
@@ -42,7 +51,9 @@ pub const OFFERED: &[ApiKey] = &[
     ApiKey::DescribeConfigs,
     ApiKey::AlterConfigs,
     ApiKey::CreatePartitions,
+    ApiKey::DeleteGroups,
     ApiKey::IncrementalAlterConfigs,
+    ApiKey::OffsetDelete,
     ApiKey::DescribeCluster,
 ];
 
@@ -67,6 +78,8 @@ pub(super) struct Call<'a> {
     /// Stands for the request.
     pub number: CorrelationId,
     pub version: i16,
+    /// What the client calls itself.
+    pub client_id: Option<Str>,
 }
 
 impl Call<'_> {
@@ -124,6 +137,7 @@ pub fn handle(
     };
     let call = Call {
         version: frame.version,
+        client_id: frame.client_id.clone(),
         number: answers.ask(asked),
         state,
         connection,
@@ -192,21 +206,17 @@ pub fn handle(
             bounded(ApiKey::IncrementalAlterConfigs, counts.sum())?;
             alter_configs::handle_incremental(call, request);
         }
-        other => {
-            return Err(FrameFault::from(RequestFault::UnknownApi {
-                key: other.code(),
-            }));
-        }
+        _ => groups::handle(call, frame)?,
     }
     Ok(())
 }
 
-fn read<R: Request>(frame: RequestFrame) -> Result<R, RequestFault> {
+pub(super) fn read<R: Request>(frame: RequestFrame) -> Result<R, RequestFault> {
     Ok(frame.body()?)
 }
 
-/// Whether a request names no more partitions, or settings, than one may.
-fn bounded(api: ApiKey, count: usize) -> Result<(), FrameFault> {
+/// Whether a request names no more partitions, settings, groups or members than one may.
+pub(super) fn bounded(api: ApiKey, count: usize) -> Result<(), FrameFault> {
     if count > ENTRIES_MAX {
         return Err(FrameFault::Entries { api, count });
     }

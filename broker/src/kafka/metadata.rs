@@ -12,7 +12,7 @@ use tackboard_schema::{
 };
 
 use super::handlers::Call;
-use crate::native::handlers::ENTRIES_MAX;
+use crate::{native::handlers::ENTRIES_MAX, shard::groups::OFFSETS_TOPIC};
 
 pub(super) fn handle(mut call: Call<'_>, request: MetadataRequest) {
     let image = call.state.topics.image().clone();
@@ -109,6 +109,7 @@ fn told(topic: &Topic) -> MetadataResponseTopic {
     MetadataResponseTopic {
         name: Some((*topic.name).into()),
         topic_id: topic.id,
+        is_internal: *topic.name == *OFFSETS_TOPIC,
         partitions: partitions.collect(),
         ..MetadataResponseTopic::default()
     }

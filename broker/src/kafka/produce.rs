@@ -20,7 +20,7 @@ use super::{
 use crate::{
     native::connection::Connection,
     shard::{
-        placed::{Placed, find_topic, place_in},
+        placed::{Placed, find_topic, place_to_write},
         request::{Entry, Failure, Levels},
     },
 };
@@ -67,7 +67,7 @@ pub(super) fn handle(call: Call<'_>, request: ProduceRequest) {
                     ErrorCode::InvalidRequest,
                     "transactions are not offered",
                 )),
-                (Ok(_), false) => place_in(state, &found, index).and_then(|place| {
+                (Ok(_), false) => place_to_write(state, &found, index).and_then(|place| {
                     one_batch(&records)?;
                     Ok(place)
                 }),

@@ -3,6 +3,7 @@
 use std::{
     cell::{Cell, RefCell},
     collections::VecDeque,
+    net::IpAddr,
     rc::Rc,
 };
 
@@ -52,11 +53,12 @@ pub struct Connection {
     reading: Cell<bool>,
     /// What it owes, if its client speaks Kafka's protocol.
     kafka: Option<Answers>,
+    address: IpAddr,
 }
 
 impl Connection {
     /// A connection whose socket `shutter` shuts.
-    pub fn new(shutter: Shutter, limits: AccountLimits, door: Door) -> Rc<Self> {
+    pub fn new(shutter: Shutter, limits: AccountLimits, door: Door, address: IpAddr) -> Rc<Self> {
         Rc::new(Connection {
             outbox: RefCell::default(),
             account: Cell::new(Account::new(limits)),
@@ -66,12 +68,18 @@ impl Connection {
             shutter: Cell::new(Some(shutter)),
             reading: Cell::new(true),
             kafka: (door == Door::Kafka).then(Answers::default),
+            address,
         })
     }
 
     /// What it owes, if its client speaks Kafka's protocol.
     pub fn kafka(&self) -> Option<&Answers> {
         self.kafka.as_ref()
+    }
+
+    /// Where its client is.
+    pub fn address(&self) -> IpAddr {
+        self.address
     }
 
     fn account_for(&self, change: impl FnOnce(&mut Account)) {

@@ -20,7 +20,7 @@ use tackboard_schema::{
 
 use super::{answer::send_head, connection::Connection};
 use crate::shard::{
-    placed::{FetchFrom, Placed, place_of},
+    placed::{FetchFrom, Placed, find_topic, place_of, place_to_write},
     request::{Failure, Levels},
     state::State,
 };
@@ -229,7 +229,8 @@ fn produce(
     let mut rest = frame.body;
     for entry in wanted {
         let partition = PartitionIndex(entry.partition());
-        let (topic, place) = place_of(state, short(entry.topic())?, partition);
+        let (topic, found) = find_topic(state, short(entry.topic())?);
+        let place = place_to_write(state, &found, partition);
         let (batches, after) = rest.split_at(entry.byte_length() as usize);
         rest = after;
         placed.add(topic, partition, place, batches);

@@ -38,7 +38,7 @@ pub async fn serve(shard: Rc<Shard>, stream: TcpStream, address: IpAddr, door: D
         entries_pause: ENTRIES_PER_CONNECTION_PAUSE,
         outbox_bytes_pause: OUTBOX_BYTES_PAUSE,
     };
-    let connection = Connection::new(writer.shutter(), limits, door);
+    let connection = Connection::new(writer.shutter(), limits, door, address);
     let place = shard.connection_opened(&connection);
     let sender = shard.spawn_net(send_answers(shard.clone(), connection.clone(), writer));
     if let Err(end) = read_requests(&shard, &connection, reader).await {

@@ -17,6 +17,7 @@ use tackboard_schema::{
 };
 
 use super::{
+    groups::{OFFSETS_TOPIC, is_internal},
     placed::Placed,
     request::{Entry, Failure},
     state::{ProposalTarget, State},
@@ -267,9 +268,29 @@ impl State {
         if tackboard_schema::validate_topic_name(name).is_err() {
             return ErrorCode::InvalidTopicException;
         }
+        if is_internal(name) {
+            let available = self.offsets_topic();
+            return available
+                .err()
+                .map_or(ErrorCode::None, |_| ErrorCode::LeaderNotAvailable);
+        }
         let (command, _) = self.topic_to_create(name, (-1, -1), Vec::new());
         self.propose_if_room(ProposalTarget::UnaskedTopic, command);
         ErrorCode::LeaderNotAvailable
+    }
+
+    /// Proposes the topic of the groups.
+    pub(super) fn create_offsets_topic(&mut self) {
+        // As it is, for whoever looks: the broker holds to it in any case.
+        let kept = [
+            ("retention.ms", "-1"),
+            ("retention.bytes", "-1"),
+            ("tackboard.retention.budget", "exempt"),
+        ];
+        let kept = kept.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let size = (self.config.groups.offsets_partitions, 1);
+        let (command, _) = self.topic_to_create(OFFSETS_TOPIC, size, kept.to_vec());
+        self.propose_if_room(ProposalTarget::OffsetsTopic, command);
     }
 
     /// Whether the leader epoch that a client of Kafka believes in (-1: it names none) is that of the partition.
@@ -374,6 +395,20 @@ impl State {
                 number,
                 index,
             } => kafka::changes::decided(self, &connection, number, index, result),
+            ProposalTarget::OffsetsTopic => {
+                self.offsets_topic_decided();
+                match result {
+                    // Another core was first.
+                    Ok(_)
+                    | Err(MetadataRefusal {
+                        code: ErrorCode::TopicAlreadyExists,
+                        ..
+                    }) => {}
+                    Err(MetadataRefusal { code, message }) => {
+                        tracing::warn!(%code, message, "the topic of consumer groups could not be created");
+                    }
+                }
+            }
             ProposalTarget::UnaskedTopic => {
                 if let Err(MetadataRefusal { code, message }) = result {
                     tracing::debug!(%code, message, "a topic that a client asked for was not created");

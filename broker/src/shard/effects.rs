@@ -243,9 +243,14 @@ impl State {
     }
 
     fn log_start_advanced(&mut self, ticket: Ticket, outcome: Result<Offset, Refusal>) {
-        if let Some(TicketTarget::DeleteRecords { request, entry }) = self.tickets.remove(ticket.0)
-        {
-            self.records_deleted(request, entry, outcome);
+        match self.tickets.remove(ticket.0) {
+            Some(TicketTarget::DeleteRecords { request, entry }) => {
+                self.records_deleted(request, entry, outcome);
+            }
+            Some(TicketTarget::Rewritten { partition }) => {
+                self.group_log_advanced(partition, outcome);
+            }
+            _ => {}
         }
     }
 

@@ -32,6 +32,7 @@ pub(super) async fn keep_house(house: Weak<Shard>) {
                 state.step(Input::FreeSpace { bytes, others }, &[]);
             }
             state.step(Input::Tick, &[]);
+            state.tick_groups();
             known = state.publish(known);
         });
         known_cold = shard.publish_held(known_cold);

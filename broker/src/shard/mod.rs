@@ -19,6 +19,7 @@
 pub mod cold;
 pub mod control;
 mod effects;
+pub mod groups;
 mod house;
 mod launch;
 pub mod loan;
@@ -44,7 +45,10 @@ use std::{
 };
 
 use glommio::{Latency, Shares, Task, TaskQueueHandle, spawn_local_into, sync::Semaphore};
-use tackboard_logic::request::connections::{ConnectionBound, ConnectionRefusal, ConnectionRoom};
+use tackboard_logic::{
+    request::connections::{ConnectionBound, ConnectionRefusal, ConnectionRoom},
+    shard::interface::Input,
+};
 use tackboard_runtime::{Notify, Progress};
 
 use crate::{
@@ -54,6 +58,7 @@ use crate::{
     native::connection::Connection,
 };
 use cold::History;
+use groups::TELLS_PER_TURN_MAX;
 use launch::{LedgerWrite, Rider};
 use slab::{Key, Slab};
 use state::State;
@@ -151,7 +156,7 @@ impl Shard {
             state.read_clock();
             let result = work(&mut state);
             state.end_turn();
-            if state.machine.next_deadline_us().is_some() {
+            if state.wants_time() {
                 self.tick_wanted.notify();
             }
             (result, std::mem::take(&mut state.launches))
@@ -271,7 +276,10 @@ impl Shard {
 
     /// Answers a connection's parked fetches: its client has gone.
     pub fn client_gone(self: &Rc<Self>, connection: &Rc<Connection>) {
-        self.enter(|state| state.hurry_fetches(Some(connection)));
+        self.enter(|state| {
+            state.hurry_fetches(Some(connection));
+            state.abandon_groups(Some(connection));
+        });
     }
 
     /// Waits until appends are taken in again, or the connection or the broker ends.
@@ -318,9 +326,21 @@ impl Shard {
 }
 
 impl State {
+    /// Whether something waits for time that the look of once a second would meet too late.
+    fn wants_time(&self) -> bool {
+        self.machine.next_deadline_us().is_some() || self.groups_want_time()
+    }
+
     /// Everything that had arrived was handed to logic: it says what is written now.
     fn end_turn(&mut self) {
-        self.step(tackboard_logic::shard::interface::Input::TurnEnd, &[]);
+        self.step(Input::TurnEnd, &[]);
+        for _ in 0..TELLS_PER_TURN_MAX {
+            if !self.tell_groups() {
+                break;
+            }
+            // What coordinators have stored in return is written at once.
+            self.step(Input::TurnEnd, &[]);
+        }
         self.wake_waiting();
     }
 }

@@ -10,7 +10,9 @@ use tackboard_logic::{
 };
 use tackboard_schema::{LeaderEpoch, Offset, TopicPartition};
 
-use super::{Shard, run::Recovered, state::OpenedLog, topics::log_config};
+use super::{
+    Shard, groups::is_internal, run::Recovered, state::OpenedLog, topics::topic_log_config,
+};
 use crate::{
     bridge::PartitionFault,
     disk::{
@@ -32,7 +34,13 @@ impl Shard {
         ledger: &Arc<LedgerImage>,
     ) -> (Vec<PartitionFault>, Recovered) {
         let before = self.state.borrow().topics.image().clone();
-        self.enter(|state| state.topics.replace(image.clone()));
+        self.enter(|state| {
+            state.topics.replace(image.clone());
+            let gone = before
+                .topics()
+                .filter(|topic| image.topic(&topic.name).is_none());
+            gone.for_each(|topic| state.topic_gone(&topic.name));
+        });
         let owned = self.state.borrow().topics.owned();
         self.delete_tombstoned(&image);
         let mut faults = Vec::new();
@@ -73,7 +81,7 @@ impl Shard {
     fn configure_if_changed(self: &Rc<Self>, log: LogId, topic: &Topic, before: &Image) {
         let known = before.topic_by_id(topic.id);
         if known.is_none_or(|known| known.config != topic.config) {
-            let config = Box::new(log_config(&self.config, &topic.config));
+            let config = Box::new(topic_log_config(&self.config, topic));
             self.enter(|state| state.step(Input::Configure { log, config }, &[]));
         }
     }
@@ -85,6 +93,7 @@ impl Shard {
         for (partition, log) in gone {
             self.enter(|state| {
                 state.topics.deleted(partition);
+                state.forget_groups(partition);
                 state.step(Input::Delete { log }, &[]);
             });
         }
@@ -98,7 +107,7 @@ impl Shard {
         restart: RestartClass,
         ledger: &LedgerImage,
     ) -> Result<Recovered, PartitionFault> {
-        let config = log_config(&self.config, &topic.config);
+        let config = topic_log_config(&self.config, &topic);
         let known = Known {
             restart,
             ledger: ledger.logs.get(&partition),
@@ -139,6 +148,9 @@ impl Shard {
             };
             state.step(Input::Open(Box::new(open)), &[]);
             state.topics.opened(partition, log);
+            if is_internal(&topic.name) {
+                state.begin_load(partition, log);
+            }
         });
         Ok(report)
     }

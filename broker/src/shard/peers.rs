@@ -24,6 +24,7 @@ use tackboard_schema::{
 };
 
 use super::{
+    groups::GroupRequest,
     loan,
     request::{
         Body, CallTarget, Entry, Failure, Fetched, FetchedThere, Levels, Origin, Part, PeerMessage,
@@ -62,7 +63,8 @@ impl State {
             let outcome = self.refuse_all(request, &entries, &work, &failure);
             return self.merge(request, &entries, outcome);
         }
-        let is_fetch = matches!(work, Work::Fetch { .. });
+        // Both may wait for others to do something.
+        let is_fetch = matches!(work, Work::Fetch { .. } | Work::Groups(_));
         for _ in &entries {
             self.expect(request);
         }
@@ -137,6 +139,7 @@ impl State {
             Work::DeleteRecords(_) => WorkOutcome::DeleteRecords(all(entries, failure)),
             Work::EpochEnds(_) => WorkOutcome::EpochEnds(all(entries, failure)),
             Work::Describe(_) => WorkOutcome::Describe(all(entries, failure)),
+            Work::Groups(_) => WorkOutcome::Groups(all(entries, failure)),
         }
     }
 
@@ -160,12 +163,12 @@ impl State {
         else {
             return;
         };
-        let is_fetch = matches!(outcome, WorkOutcome::Fetch { .. });
+        let is_fetch = matches!(outcome, WorkOutcome::Fetch { .. } | WorkOutcome::Groups(_));
         self.call_credit.answered(is_fetch);
+        if is_fetch && let Some(connection) = self.connection_of(request) {
+            connection.fetch_call_answered();
+        }
         if let WorkOutcome::Fetch { outcomes, loan } = &outcome {
-            if let Some(connection) = self.connection_of(request) {
-                connection.fetch_call_answered();
-            }
             let bytes = loan.as_ref().map_or(0, |loan| loan.byte_length() as u64);
             let is_error = outcomes.iter().any(Result::is_err);
             self.part_answered(request, Part::There(core, call), bytes, is_error);
@@ -220,6 +223,9 @@ impl State {
             (Body::Describe { entries }, WorkOutcome::Describe(outcomes)) => {
                 fill(entries, indexes, outcomes);
             }
+            (Body::Groups { entries }, WorkOutcome::Groups(outcomes)) => {
+                fill(entries, indexes, outcomes);
+            }
             _ => unreachable!("a core answers the question it was asked"),
         }
     }
@@ -238,6 +244,7 @@ impl State {
             Body::DeleteRecords { entries } => WorkOutcome::DeleteRecords(all_taken(entries)),
             Body::EpochEnds { entries } => WorkOutcome::EpochEnds(all_taken(entries)),
             Body::Describe { entries } => WorkOutcome::Describe(all_taken(entries)),
+            Body::Groups { entries } => WorkOutcome::Groups(all_taken(entries)),
         }
     }
 
@@ -288,6 +295,7 @@ impl State {
             Work::DeleteRecords(entries) => self.delete_records_for(origin, entries),
             Work::EpochEnds(entries) => self.epoch_ends_for(origin, entries),
             Work::Describe(entries) => self.describe_for(origin, &entries),
+            Work::Groups(entries) => self.groups_for(origin, entries),
         };
         self.handed_out(request);
     }
@@ -308,6 +316,18 @@ impl State {
         };
         let entries = partitions.map(entry).collect();
         self.begin(origin, CorrelationId(0), 0, body(entries))
+    }
+
+    fn groups_for(&mut self, origin: Origin, entries: Vec<(TopicPartition, GroupRequest)>) -> Key {
+        let names = entries.iter().map(|(name, _)| *name);
+        let request = self.begin_for(origin, names, |entries| Body::Groups { entries });
+        for (index, (name, wanted)) in (0..).zip(entries) {
+            match self.topics.served(name) {
+                Ok(log) => self.group_here(request, index, log, wanted),
+                Err(failure) => self.entry_failed(request, index, failure),
+            }
+        }
+        request
     }
 
     fn produce_for(

@@ -26,6 +26,7 @@ use tackboard_schema::{
 };
 
 use super::{
+    groups::is_internal,
     request::{Body, Entry, Failure, Fetched, Levels, Origin, Work},
     slab::Key,
     state::State,
@@ -293,6 +294,24 @@ pub fn place_in(
         Ok(topic) => state.topics.place(topic, partition),
         Err(failure) => Err(failure.clone()),
     }
+}
+
+/// As [`place_in`], for what a client wants to append.
+///
+/// # Errors
+/// Besides, that the broker writes the topic itself.
+pub fn place_to_write(
+    state: &State,
+    topic: &Result<Arc<Topic>, Failure>,
+    partition: PartitionIndex,
+) -> Result<Place, Failure> {
+    if let Ok(topic) = topic
+        && is_internal(&topic.name)
+    {
+        let message = format!("the broker alone writes topic {}", topic.name);
+        return Err(Failure::new(ErrorCode::InvalidTopicException, message));
+    }
+    place_in(state, topic, partition)
 }
 
 /// Where an entry is served, as [`Place`] or as the failure to answer it with.

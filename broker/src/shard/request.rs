@@ -23,13 +23,20 @@ use tackboard_schema::{
     TopicPartition,
 };
 
-use super::{cold::Hold, loan::Loan, slab::Key};
+use super::{
+    cold::Hold,
+    groups::{GroupAnswer, GroupRequest, GroupWork},
+    loan::Loan,
+    slab::Key,
+};
 use crate::native::connection::Connection;
 
 /// Where the answer goes.
 pub enum Origin {
     /// To a connection of this core.
     Connection(Rc<Connection>),
+    /// To a coordinator of groups on this core.
+    Groups(GroupWork),
     /// To the core whose connection it came from, under that core's call.
     Core {
         /// That core.
@@ -211,6 +218,11 @@ pub enum Body {
         /// One a partition.
         entries: Vec<Entry<LogDescription>>,
     },
+    /// Ask coordinators of groups.
+    Groups {
+        /// One a question.
+        entries: Vec<Entry<GroupAnswer>>,
+    },
 }
 
 impl Body {
@@ -223,6 +235,7 @@ impl Body {
             Body::EpochEnds { entries } => entries.len(),
             Body::DeleteRecords { entries } => entries.len(),
             Body::Describe { entries } => entries.len(),
+            Body::Groups { entries } => entries.len(),
         }
     }
 }
@@ -254,6 +267,11 @@ pub struct Pending {
 
 /// What a ticket given to logic stands for.
 pub enum TicketTarget {
+    /// What groups have committed was written anew, and their log is to begin there.
+    Rewritten {
+        /// Which one.
+        partition: TopicPartition,
+    },
     /// One batch of a produce entry.
     Append {
         /// The request.
@@ -314,6 +332,8 @@ pub enum Work {
     DeleteRecords(Vec<(TopicPartition, Option<Offset>)>),
     /// Describe these.
     Describe(Vec<TopicPartition>),
+    /// Ask the coordinators of these.
+    Groups(Vec<(TopicPartition, GroupRequest)>),
 }
 
 /// What a produce request says of acks and durability.
@@ -350,6 +370,8 @@ pub enum WorkOutcome {
     DeleteRecords(Vec<Result<Offset, Failure>>),
     /// Of `Work::Describe`.
     Describe(Vec<Result<LogDescription, Failure>>),
+    /// Of `Work::Groups`.
+    Groups(Vec<Result<GroupAnswer, Failure>>),
 }
 
 /// What one entry of a fetch yields on the core that was asked.

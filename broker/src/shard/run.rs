@@ -34,6 +34,7 @@ use tackboard_schema::{CoreId, TimestampMs, native::HeadBuilder};
 use super::{
     Queues, Reads, Shard,
     cold::{History, STRETCH_READS_IN_FLIGHT_MAX},
+    groups::Groups,
     house::keep_house,
     launch::{LedgerWrite, READS_IN_FLIGHT_MAX},
     loan::Loans,
@@ -368,6 +369,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         stopping: false,
         drained: false,
         unwritten: Unwritten::default(),
+        groups: Groups::default(),
         kafka_endpoint: seed.kafka.as_ref().map(|(_, endpoint)| endpoint.clone()),
         aborted: false,
     };
@@ -561,13 +563,16 @@ async fn read_control(
 
 /// Tells logic the time while anything waits for it.
 async fn tick(shard: Rc<Shard>) {
-    let is_due = || shard.state.borrow().machine.next_deadline_us().is_some();
+    let is_due = || shard.state.borrow().wants_time();
     while !shard.ended.get() {
         shard.tick_wanted.wait().await;
         shard.progress.set_deadlines(true);
         while is_due() && !shard.ended.get() {
             sleep(TICK).await;
-            shard.enter(|state| state.step(Input::Tick, &[]));
+            shard.enter(|state| {
+                state.step(Input::Tick, &[]);
+                state.meet_group_deadlines();
+            });
         }
         shard.progress.set_deadlines(false);
     }
@@ -586,6 +591,7 @@ async fn drain(
     shard.enter(|state| {
         state.stopping = true;
         state.hurry_fetches(None);
+        state.abandon_groups(None);
     });
     let connections: Vec<_> = {
         let mut open = shard.connections.borrow_mut();

@@ -20,6 +20,7 @@ use tackboard_runtime::InboxSender;
 use tackboard_schema::{CoreId, CorrelationId, ErrorCode, TimestampMs, native::HeadBuilder};
 
 use super::{
+    groups::{Groups, OFFSETS_TOPIC},
     launch::Launch,
     loan::Loans,
     request::{
@@ -61,6 +62,8 @@ pub enum ProposalTarget {
     },
     /// A topic that a client of Kafka asked for and that was not there.
     UnaskedTopic,
+    /// The topic of consumer groups.
+    OffsetsTopic,
     /// The clients that wait for a producer id.
     ProducerIds,
 }
@@ -105,6 +108,8 @@ pub struct State {
     pub(super) drained: bool,
     /// What a full disk left when it was.
     pub(super) unwritten: Unwritten,
+    /// The coordinators of the groups of this core's partitions.
+    pub(super) groups: Groups,
     /// Where clients of Kafka reach this broker.
     pub kafka_endpoint: Option<Endpoint>,
     /// Logic has given up: the process must end.
@@ -186,7 +191,8 @@ impl State {
             connection.take_in(held);
             self.entry_room.taken(held.entries);
         }
-        let counts_as_work = !matches!(body, Body::Fetch { .. });
+        // What may wait for others to do something is no work.
+        let counts_as_work = !matches!(body, Body::Fetch { .. } | Body::Groups { .. });
         if counts_as_work {
             self.progress.work_started();
         }
@@ -205,7 +211,7 @@ impl State {
         match self.requests.get_mut(request) {
             Some(pending) => match &pending.origin {
                 Origin::Connection(connection) => !connection.is_closed(),
-                Origin::Core { .. } => true,
+                Origin::Core { .. } | Origin::Groups(_) => true,
             },
             None => false,
         }
@@ -221,7 +227,7 @@ impl State {
     pub(super) fn connection_of(&mut self, request: Key) -> Option<&Connection> {
         match &self.requests.get_mut(request)?.origin {
             Origin::Connection(connection) => Some(connection),
-            Origin::Core { .. } => None,
+            Origin::Core { .. } | Origin::Groups(_) => None,
         }
     }
 
@@ -249,7 +255,7 @@ impl State {
         }
     }
 
-    fn complete(&mut self, pending: Pending) {
+    pub(super) fn complete(&mut self, pending: Pending) {
         if pending.counts_as_work {
             self.progress.work_done();
         }
@@ -260,6 +266,7 @@ impl State {
                 self.entry_room.given_back(pending.held.entries);
                 self.answer(&connection, pending.correlation_id, pending.body);
             }
+            Origin::Groups(work) => self.group_work_done(work, pending.body),
             Origin::Core { core, call } => {
                 self.peer_fetches.remove(&(core, call));
                 let outcome = self.outcome_for(core, pending.body);
@@ -276,6 +283,7 @@ impl State {
             Body::EpochEnds { entries } => first_failure(entries),
             Body::DeleteRecords { entries } => first_failure(entries),
             Body::Describe { entries } => first_failure(entries),
+            Body::Groups { entries } => first_failure(entries),
         };
         if let Some((topic, partition, failure)) = failure {
             self.metrics().requests_refused.increment();
@@ -304,6 +312,9 @@ impl State {
                 Body::DeleteRecords { entries } => {
                     kafka::delete_records::answer(answers, connection, number, &entries);
                 }
+                Body::Groups { entries } => {
+                    kafka::groups::answer(answers, connection, number, entries);
+                }
                 Body::Describe { .. } | Body::Fetch { .. } => {
                     unreachable!("not asked for by this door, or answered above")
                 }
@@ -317,7 +328,10 @@ impl State {
                 answer::list_offsets(heads, connection, number, &entries);
             }
             Body::Describe { entries } => self.answer_description(connection, number, &entries),
-            Body::EpochEnds { .. } | Body::DeleteRecords { .. } | Body::Fetch { .. } => {
+            Body::EpochEnds { .. }
+            | Body::DeleteRecords { .. }
+            | Body::Groups { .. }
+            | Body::Fetch { .. } => {
                 unreachable!("not asked for by this door, or answered above")
             }
         }
@@ -353,6 +367,11 @@ impl State {
 
     /// Asks the control thread for a change of the metadata.
     pub(super) fn propose(&mut self, target: ProposalTarget, command: Command) {
+        if self.harms_groups(&command) {
+            let code = ErrorCode::InvalidTopicException;
+            let message = format!("groups depend on topic {OFFSETS_TOPIC} as it is");
+            return self.refuse_proposal(target, MetadataRefusal { code, message });
+        }
         self.progress.work_started();
         let call = self.proposals.insert(target);
         let core = self.core;

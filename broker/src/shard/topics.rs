@@ -13,7 +13,10 @@ use tackboard_logic::{
 };
 use tackboard_schema::{Acks, BrokerId, CoreId, ErrorCode, PartitionIndex, TopicPartition};
 
-use super::request::Failure;
+use super::{
+    groups::{internal_log_config, is_internal},
+    request::Failure,
+};
 use crate::config::Config;
 
 /// Where an entry of a request is served.
@@ -168,6 +171,15 @@ impl Topics {
                 (name, topic.clone(), partition.leader_epoch)
             })
             .collect()
+    }
+}
+
+/// What governs the logs of a topic.
+pub fn topic_log_config(config: &Config, topic: &Topic) -> LogConfig {
+    let own = log_config(config, &topic.config);
+    match is_internal(&topic.name) {
+        true => internal_log_config(own),
+        false => own,
     }
 }
 

@@ -86,6 +86,11 @@ impl Coordinator {
         }
     }
 
+    /// Whether the rewriting has not ended, well or not.
+    pub fn is_rewriting(&self) -> bool {
+        !matches!(self.sweep.rewrite, Pass::Rests) || self.sweep.rewrite_until.is_some()
+    }
+
     /// Whether the rewriting has ended well since this was last asked.
     pub fn take_rewritten(&mut self) -> bool {
         std::mem::take(&mut self.sweep.is_rewritten)

@@ -1,0 +1,470 @@
+//! Consumer groups on the core that owns their partition of `__consumer_offsets`: what a coordinator wants done is done
+//! here.
+//!
+//! A partition's coordinator comes into being when its log is opened: the log is read from its start (`log.rs`), and until
+//! that is done members are told to wait. What the coordinator stores is appended like any producer's batch, and the log
+//! is written anew before it grows without bound.
+//!
+//! Not here: what becomes of groups (`tackboard_logic::group`), and the words of the requests (`kafka`).
+
+mod log;
+
+use std::{collections::VecDeque, rc::Rc, sync::Arc, time::Duration};
+
+use ahash::AHashMap;
+pub use log::GroupWork;
+use log::{Loading, Rewrite};
+use tackboard_logic::{
+    group::{
+        Coordinator, GroupListing, GroupView,
+        interface::{
+            CommitEntry, Effect, GroupSettings, Input, Join, JoinRefusal, Joined, MemberRef,
+            NamedPartition, StoreId, Sync, Synced, Waiter,
+        },
+    },
+    metadata::{Command, Topic},
+    shard::interface::{LogConfig, LogId},
+};
+use tackboard_schema::{
+    ErrorCode, PartitionIndex, TopicPartition, storage::group_record::CommittedOffset,
+};
+
+use super::{
+    request::{Body, Failure, Origin, Pending},
+    slab::{Key, Slab},
+    state::State,
+    topics::Place,
+};
+use crate::native::connection::Connection;
+
+/// The internal topic, under Kafka's name.
+pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
+
+/// Segments of that topic are no longer, in bytes: what was written anew goes segment by segment.
+const OFFSETS_SEGMENT_BYTES_MAX: u64 = 8 << 20;
+
+/// How often the coordinators are told in one turn which appends have ended. What they then append ends with the disk, or
+/// at once if it is refused; the rest is told with the next turn.
+pub(super) const TELLS_PER_TURN_MAX: usize = 4;
+
+/// Deadlines of groups that are nearer than this are met to the tick, in microseconds; the others are found by the look
+/// of once a second.
+const NEAR_US: u64 = 2_000_000;
+
+/// Whether the broker alone writes a topic.
+pub fn is_internal(topic: &str) -> bool {
+    topic == OFFSETS_TOPIC
+}
+
+/// What governs the logs of the internal topic, whatever its settings say: nothing is old because of its age or place,
+/// and whatever a coordinator stores fits.
+pub fn internal_log_config(own: LogConfig) -> LogConfig {
+    LogConfig {
+        retention_ms: None,
+        retention_bytes: None,
+        yields_to_budget: false,
+        segment_bytes: own.segment_bytes.min(OFFSETS_SEGMENT_BYTES_MAX),
+        batch_bytes_max: own.batch_bytes_max.max(log::STORED_BATCH_BYTES_MAX),
+        ..own
+    }
+}
+
+/// What is asked of a coordinator.
+#[derive(Clone, Debug)]
+pub enum GroupRequest {
+    /// To become or stay a member.
+    Join(Box<Join>),
+    /// To hand out or learn an assignment.
+    Sync(Sync),
+    /// To be known to live.
+    Heartbeat(String, MemberRef),
+    /// To be no member any more.
+    Leave(String, Vec<MemberRef>),
+    /// To remember offsets.
+    Commit(String, MemberRef, Vec<CommitEntry>),
+    /// To forget offsets.
+    DeleteOffsets(String, Vec<NamedPartition>),
+    /// To forget a group.
+    Delete(String),
+    /// What is remembered: for these partitions, or for all.
+    Offsets(String, Option<Vec<NamedPartition>>),
+    /// Who is in a group.
+    Describe(String),
+    /// Which groups there are.
+    List,
+}
+
+/// What it answers.
+#[derive(Debug)]
+pub enum GroupAnswer {
+    /// To a join.
+    Joined(Result<Joined, JoinRefusal>),
+    /// To a sync.
+    Synced(Result<Synced, ErrorCode>),
+    /// To a heartbeat or a deletion.
+    Done(ErrorCode),
+    /// To a leave, a commit or a deletion of offsets: one code each.
+    Codes(Result<Vec<ErrorCode>, ErrorCode>),
+    /// What is remembered; `None`: nothing.
+    Offsets(Vec<(NamedPartition, Option<CommittedOffset>)>),
+    /// Who is in a group; `None`: there is no such group.
+    Described(Option<GroupView>),
+    /// The groups.
+    Listed(Vec<GroupListing>),
+}
+
+/// Who waits for a coordinator's answer.
+struct WaiterTarget {
+    request: Key,
+    entry: u32,
+}
+
+enum Host {
+    Loading(Box<Loading>),
+    Serving(Box<Serving>),
+}
+
+/// A coordinator at work.
+struct Serving {
+    coordinator: Coordinator,
+    rewrite: Rewrite,
+}
+
+/// The coordinators of one core.
+#[derive(Default)]
+pub struct Groups {
+    hosts: AHashMap<TopicPartition, Host>,
+    waiters: Slab<WaiterTarget>,
+    /// Appends that have ended and of which the coordinators do not know yet.
+    stored: VecDeque<(TopicPartition, StoreId, Result<(), ErrorCode>)>,
+    /// The internal topic was proposed, and the proposal is not decided.
+    is_creating: bool,
+}
+
+impl Groups {
+    /// When the first coordinator has something to do, microseconds.
+    fn next_deadline_us(&self) -> Option<u64> {
+        let deadline = |host: &Host| match host {
+            Host::Loading(_) => None,
+            Host::Serving(serving) => serving.coordinator.next_deadline_us(),
+        };
+        self.hosts.values().filter_map(deadline).min()
+    }
+}
+
+/// The partition of `count` to which a group belongs: Java's hash of the name, as Kafka does it.
+pub fn partition_of(group: &str, count: usize) -> PartitionIndex {
+    let hash = (group.encode_utf16()).fold(0_i32, |hash, unit| {
+        hash.wrapping_mul(31).wrapping_add(i32::from(unit))
+    });
+    PartitionIndex((hash & i32::MAX) % count.max(1) as i32)
+}
+
+impl State {
+    // ---- where ----------------------------------------------------------------------------------------------------
+
+    /// The topic of the groups; it is created when it is first asked for.
+    ///
+    /// # Errors
+    /// `COORDINATOR_NOT_AVAILABLE` until it is there.
+    pub fn offsets_topic(&mut self) -> Result<Arc<Topic>, Failure> {
+        if let Some(topic) = self.topics.topic(OFFSETS_TOPIC) {
+            return Ok(topic.clone());
+        }
+        if !std::mem::replace(&mut self.groups.is_creating, true) {
+            self.create_offsets_topic();
+        }
+        let message = "the topic of the groups is being created";
+        Err(Failure::new(ErrorCode::CoordinatorNotAvailable, message))
+    }
+
+    /// Whether a change would take the internal topic away from the groups, or send them to other partitions of it.
+    pub(super) fn harms_groups(&self, command: &Command) -> bool {
+        match command {
+            Command::DeleteTopic { name } | Command::CreatePartitions { name, .. } => {
+                is_internal(name)
+            }
+            Command::DeleteTopicById { topic_id } => {
+                let topic = self.topics.image().topic_by_id(*topic_id);
+                topic.is_some_and(|topic| is_internal(&topic.name))
+            }
+            _ => false,
+        }
+    }
+
+    /// The proposal of the topic was decided. If it was refused, the next one who asks for a group has it proposed again.
+    pub(super) fn offsets_topic_decided(&mut self) {
+        self.groups.is_creating = false;
+    }
+
+    /// Where a group is coordinated.
+    pub fn coordinator_of(&mut self, group: &str) -> (PartitionIndex, Result<Place, Failure>) {
+        match self.offsets_topic() {
+            Ok(topic) => {
+                let index = partition_of(group, topic.partitions.len());
+                let place = self.topics.place(&topic, index);
+                (index, place.map_err(|failure| as_coordinator(&failure)))
+            }
+            Err(failure) => (PartitionIndex(0), Err(failure)),
+        }
+    }
+
+    // ---- requests -------------------------------------------------------------------------------------------------
+
+    /// Puts a question to the coordinator of a partition of this core.
+    pub fn group_here(&mut self, request: Key, entry: u32, log: LogId, wanted: GroupRequest) {
+        let partition = self.opened(log).map(|opened| opened.partition);
+        let host = partition.and_then(|partition| self.groups.hosts.get(&partition));
+        let (Some(partition), Some(host)) = (partition, host) else {
+            let failure = Failure::plain(ErrorCode::NotCoordinator);
+            return self.entry_grouped(request, entry, Err(failure));
+        };
+        let coordinator = match host {
+            Host::Serving(serving) => &serving.coordinator,
+            Host::Loading(_) => {
+                let failure = Failure::plain(ErrorCode::CoordinatorLoadInProgress);
+                return self.entry_grouped(request, entry, Err(failure));
+            }
+        };
+        let answer = match &wanted {
+            GroupRequest::Offsets(group, None) => {
+                let all = coordinator.committed_offsets(group);
+                let all = all.map(|(partition, value)| (partition.clone(), Some(value.clone())));
+                GroupAnswer::Offsets(all.collect())
+            }
+            GroupRequest::Offsets(group, Some(wanted)) => {
+                let find = |partition: &NamedPartition| {
+                    let value = coordinator.committed_offset(group, partition);
+                    (partition.clone(), value.cloned())
+                };
+                GroupAnswer::Offsets(wanted.iter().map(find).collect())
+            }
+            GroupRequest::Describe(group) => GroupAnswer::Described(coordinator.describe(group)),
+            GroupRequest::List => GroupAnswer::Listed(coordinator.list().collect()),
+            _ => {
+                self.expect(request);
+                let waiter = self.groups.waiters.insert(WaiterTarget { request, entry });
+                return self.step_group(partition, input(Waiter(waiter), wanted));
+            }
+        };
+        self.entry_grouped(request, entry, Ok(answer));
+    }
+
+    fn entry_grouped(&mut self, request: Key, entry: u32, outcome: Result<GroupAnswer, Failure>) {
+        if let Some(Pending {
+            body: Body::Groups { entries },
+            ..
+        }) = self.requests.get_mut(request)
+        {
+            entries[entry as usize].outcome = Some(outcome);
+        }
+    }
+
+    /// A client has gone, or the broker stops: nobody waits for what was asked of a group.
+    pub(super) fn abandon_groups(&mut self, of: Option<&Rc<Connection>>) {
+        for request in self.requests.keys() {
+            let is_theirs = self.requests.get_mut(request).is_some_and(|pending| {
+                let from_them = match (&pending.origin, of) {
+                    (Origin::Connection(connection), Some(of)) => Rc::ptr_eq(connection, of),
+                    (_, Some(_)) => false,
+                    (_, None) => true,
+                };
+                from_them && matches!(pending.body, Body::Groups { .. })
+            });
+            if is_theirs && let Some(mut pending) = self.requests.remove(request) {
+                if let Body::Groups { entries } = &mut pending.body {
+                    let open = entries.iter_mut().filter(|entry| entry.outcome.is_none());
+                    let stopping = || Err(Failure::plain(ErrorCode::ShuttingDown));
+                    open.for_each(|entry| entry.outcome = Some(stopping()));
+                }
+                self.complete(pending);
+            }
+        }
+    }
+
+    // ---- the coordinators -----------------------------------------------------------------------------------------
+
+    fn group_settings(&self) -> GroupSettings {
+        let config = &self.config.groups;
+        let ms = |time: Duration| i32::try_from(time.as_millis()).unwrap_or(i32::MAX);
+        let long_ms = |time: Duration| i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
+        GroupSettings {
+            session_timeout_min_ms: ms(config.session_timeout_min),
+            session_timeout_max_ms: ms(config.session_timeout_max),
+            initial_rebalance_delay_ms: ms(config.initial_rebalance_delay),
+            members_max: config.members_max,
+            groups_max: config.groups_max,
+            offset_metadata_bytes_max: config.offset_metadata_bytes_max,
+            offsets_retention_ms: long_ms(config.offsets_retention),
+            offsets_retention_check_ms: long_ms(config.offsets_retention_check_interval),
+        }
+    }
+
+    fn step_group(&mut self, partition: TopicPartition, input: Input) {
+        let Some(Host::Serving(serving)) = self.groups.hosts.get_mut(&partition) else {
+            return;
+        };
+        let mut effects = Vec::new();
+        serving.coordinator.step(self.now, input, &mut effects);
+        for effect in effects {
+            let (waiter, answer) = match effect {
+                Effect::Joined { waiter, outcome } => (waiter, GroupAnswer::Joined(outcome)),
+                Effect::Synced { waiter, outcome } => (waiter, GroupAnswer::Synced(outcome)),
+                Effect::Done { waiter, code } => (waiter, GroupAnswer::Done(code)),
+                Effect::Left { waiter, outcome } | Effect::Committed { waiter, outcome } => {
+                    (waiter, GroupAnswer::Codes(outcome))
+                }
+                Effect::Store { store, records } => {
+                    self.store_group(partition, store, &records);
+                    continue;
+                }
+            };
+            if let Some(WaiterTarget { request, entry }) = self.groups.waiters.remove(waiter.0) {
+                self.entry_grouped(request, entry, Ok(answer));
+                self.outcome_arrived(request);
+            }
+        }
+    }
+
+    /// Tells the coordinators which appends have ended. True: some had.
+    pub(super) fn tell_groups(&mut self) -> bool {
+        let count = self.groups.stored.len();
+        for _ in 0..count {
+            if let Some((partition, store, result)) = self.groups.stored.pop_front() {
+                self.step_group(partition, Input::Stored { store, result });
+            }
+        }
+        count > 0
+    }
+
+    /// Whether some group has a deadline soon, or something to be told.
+    pub(super) fn groups_want_time(&self) -> bool {
+        let near_us = self.now.monotonic_us.saturating_add(NEAR_US);
+        let is_near = |deadline_us: u64| deadline_us <= near_us;
+        !self.groups.stored.is_empty() || self.groups.next_deadline_us().is_some_and(is_near)
+    }
+
+    /// Tells those coordinators the time that have a deadline behind them.
+    pub(super) fn meet_group_deadlines(&mut self) {
+        let now_us = self.now.monotonic_us;
+        let is_due = |host: &Host| match host {
+            Host::Loading(_) => false,
+            Host::Serving(serving) => {
+                let deadline_us = serving.coordinator.next_deadline_us();
+                deadline_us.is_some_and(|deadline_us| deadline_us <= now_us)
+            }
+        };
+        let hosts = self.groups.hosts.iter();
+        let due: Vec<_> = hosts
+            .filter(|(_, host)| is_due(host))
+            .map(|(partition, _)| *partition)
+            .collect();
+        for partition in due {
+            self.step_group(partition, Input::Tick);
+        }
+    }
+
+    /// About once a second: tells every coordinator the time, and looks after its log.
+    pub(super) fn tick_groups(&mut self) {
+        let partitions: Vec<_> = self.groups.hosts.keys().copied().collect();
+        for partition in partitions {
+            match self.groups.hosts.get(&partition) {
+                Some(Host::Serving(_)) => {
+                    self.step_group(partition, Input::Tick);
+                    self.keep_group_log_short(partition);
+                }
+                // A read that failed is tried again.
+                Some(Host::Loading(_)) => self.load_more(partition),
+                None => {}
+            }
+        }
+    }
+
+    /// A topic is gone, and what groups have committed for it.
+    pub(super) fn topic_gone(&mut self, topic: &Arc<str>) {
+        let partitions: Vec<_> = self.groups.hosts.keys().copied().collect();
+        for partition in partitions {
+            let topic = topic.clone();
+            self.step_group(partition, Input::TopicDeleted { topic });
+        }
+    }
+
+    /// A partition of the topic is gone.
+    pub(super) fn forget_groups(&mut self, partition: TopicPartition) {
+        self.groups.hosts.remove(&partition);
+    }
+}
+
+/// What a fault of the partition means to whoever looks for its coordinator.
+fn as_coordinator(failure: &Failure) -> Failure {
+    let code = match failure.code {
+        ErrorCode::KafkaStorageError => ErrorCode::NotCoordinator,
+        _ => ErrorCode::CoordinatorNotAvailable,
+    };
+    Failure::new(code, failure.message.clone())
+}
+
+fn input(waiter: Waiter, wanted: GroupRequest) -> Input {
+    match wanted {
+        GroupRequest::Join(join) => Input::Join(waiter, *join),
+        GroupRequest::Sync(sync) => Input::Sync(waiter, sync),
+        GroupRequest::Heartbeat(group, member) => Input::Heartbeat {
+            waiter,
+            group,
+            member,
+        },
+        GroupRequest::Leave(group, members) => Input::Leave {
+            waiter,
+            group,
+            members,
+        },
+        GroupRequest::Commit(group, member, entries) => Input::Commit {
+            waiter,
+            group,
+            member,
+            entries,
+        },
+        GroupRequest::DeleteOffsets(group, partitions) => Input::DeleteOffsets {
+            waiter,
+            group,
+            partitions,
+        },
+        GroupRequest::Delete(group) => Input::DeleteGroup { waiter, group },
+        GroupRequest::Offsets(..) | GroupRequest::Describe(_) | GroupRequest::List => {
+            unreachable!("answered without a step")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_belong_to_the_partitions_that_kafka_gives_them() {
+        // `Math.abs("name".hashCode()) % 50`, as Kafka's tools show it.
+        for (group, partition) in [("", 0), ("a", 47), ("ab", 5), ("\u{1d11e}", 44)] {
+            assert_eq!(
+                partition_of(group, 50),
+                PartitionIndex(partition),
+                "{group}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_setting_makes_the_internal_topic_forget() {
+        let config = internal_log_config(LogConfig {
+            retention_ms: Some(1),
+            retention_bytes: Some(1),
+            yields_to_budget: true,
+            segment_bytes: 1 << 30,
+            batch_bytes_max: 1_000,
+            ..LogConfig::default()
+        });
+        assert_eq!((config.retention_ms, config.retention_bytes), (None, None));
+        assert!(!config.yields_to_budget);
+        assert_eq!(config.segment_bytes, OFFSETS_SEGMENT_BYTES_MAX);
+        assert_eq!(config.batch_bytes_max, log::STORED_BATCH_BYTES_MAX);
+    }
+}
