@@ -120,6 +120,16 @@ fn events_go_in_and_come_out_and_a_signal_stops_the_broker() {
     assert_eq!(broker.ok("consume flights --from latest", ""), "");
     assert!(broker.ok("topic list", "").contains("flights"));
     assert!(broker.ok("topic describe flights", "").contains("3 events"));
+    let altered = "topic alter flights --partitions 8 --config retention.ms=2h --reset segment.ms";
+    assert_eq!(
+        broker.ok(altered, ""),
+        "altered flights   8 partitions\n  retention.ms = 7200000\n  segment.ms = 43200000   (the broker's)\n"
+    );
+    let refused = broker.run("topic alter flights --partitions 8", "");
+    assert_eq!(refused.status.code(), Some(1));
+    let stderr = text(&refused.stderr);
+    assert!(stderr.contains("INVALID_PARTITIONS"), "{stderr}");
+    assert_eq!(broker.run("topic alter flights", "").status.code(), Some(2));
     assert!(
         broker
             .ok("topic delete flights --json", "")
@@ -259,6 +269,7 @@ fn an_unknown_topic_is_told_in_one_way_by_every_command() {
         ("consume flihts", false),
         ("topic describe flihts", false),
         ("topic delete flihts", false),
+        ("topic alter flihts --partitions 2", false),
         ("produce flihts", true),
     ] {
         let output = broker.run(command, "event\n");

@@ -86,11 +86,15 @@ pub enum ApiKey {
     DeleteGroups = 19,
     /// Forgets what a group committed for some partitions.
     DeleteOffsets = 20,
+    /// Gives a topic more partitions.
+    CreatePartitions = 21,
+    /// Changes settings of a topic.
+    AlterTopic = 22,
 }
 
 impl ApiKey {
     /// Every API, in the order of its key.
-    pub const ALL: [ApiKey; 21] = [
+    pub const ALL: [ApiKey; 23] = [
         ApiKey::Error,
         ApiKey::Hello,
         ApiKey::Metadata,
@@ -112,6 +116,8 @@ impl ApiKey {
         ApiKey::DescribeGroups,
         ApiKey::DeleteGroups,
         ApiKey::DeleteOffsets,
+        ApiKey::CreatePartitions,
+        ApiKey::AlterTopic,
     ];
 
     /// The API with this key, if there is one.

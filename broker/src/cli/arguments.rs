@@ -42,7 +42,7 @@ pub enum Command {
     Check(CheckArguments),
     /// Show settings of the broker.
     Config(ConfigArguments),
-    /// Create, list, describe and delete topics.
+    /// Create, list, describe, alter and delete topics.
     Topic(TopicArguments),
     /// Send lines as events.
     Produce(ProduceArguments),
@@ -62,6 +62,7 @@ impl Command {
                 TopicCommand::Create(create) => create.client.json,
                 TopicCommand::List(list) => list.client.json,
                 TopicCommand::Describe(describe) => describe.client.json,
+                TopicCommand::Alter(alter) => alter.client.json,
                 TopicCommand::Delete(delete) => delete.client.json,
             },
             Command::Produce(arguments) => arguments.client.json,
@@ -167,6 +168,8 @@ pub enum TopicCommand {
     List(ListArguments),
     /// Show a topic's partitions, sizes and settings.
     Describe(NamedTopicArguments),
+    /// Give a topic more partitions, or change its settings.
+    Alter(AlterArguments),
     /// Delete a topic and its events.
     Delete(NamedTopicArguments),
 }
@@ -185,6 +188,26 @@ pub struct CreateArguments {
     /// Topic setting, e.g. --config retention.ms="2 d"; may be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
     pub config: Vec<(String, String)>,
+    /// Broker and output.
+    #[command(flatten)]
+    pub client: ClientArguments,
+}
+
+/// `topic alter`.
+#[derive(Args, Debug)]
+#[group(id = "changes", required = true, multiple = true, args = ["partitions", "config", "reset"])]
+pub struct AlterArguments {
+    /// Name of the topic.
+    pub topic: String,
+    /// How many partitions it is to have, more than it has. Events with a key then go to other partitions than before.
+    #[arg(long, value_name = "N", value_parser = from_one::<i32>, allow_negative_numbers = true)]
+    pub partitions: Option<i32>,
+    /// Topic setting, e.g. --config retention.ms="2 d"; may be repeated. It holds at once.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    pub config: Vec<(String, String)>,
+    /// Topic setting that is to be the broker's again; may be repeated.
+    #[arg(long, value_name = "KEY")]
+    pub reset: Vec<String>,
     /// Broker and output.
     #[command(flatten)]
     pub client: ClientArguments,

@@ -12,8 +12,8 @@ use crate::config::quantity::{
 };
 
 use super::arguments::{
-    ClientArguments, CreateArguments, ListArguments, NamedTopicArguments, TopicArguments,
-    TopicCommand,
+    AlterArguments, ClientArguments, CreateArguments, ListArguments, NamedTopicArguments,
+    TopicArguments, TopicCommand,
 };
 use super::failure::Failure;
 use super::output::{Columns, ago, counted, print, print_json, rfc3339};
@@ -23,6 +23,7 @@ pub(super) fn run(arguments: TopicArguments) -> Result<(), Failure> {
         TopicCommand::Create(arguments) => create(&arguments),
         TopicCommand::List(arguments) => list(&arguments),
         TopicCommand::Describe(arguments) => describe(&arguments),
+        TopicCommand::Alter(arguments) => alter(&arguments),
         TopicCommand::Delete(arguments) => delete(&arguments),
     }
 }
@@ -124,6 +125,37 @@ fn summary_json(topic: &TopicSummary) -> Value {
         "durability": topic.durability.to_string(),
         "error": topic.error.map(|code| code.name()),
     })
+}
+
+/// Settings first: should the partitions be refused, all that was asked for besides has happened.
+fn alter(arguments: &AlterArguments) -> Result<(), Failure> {
+    let (topic, mut admin) = (&arguments.topic, connect(&arguments.client)?);
+    let set =
+        (arguments.config.iter()).map(|(key, value)| (key.clone(), Some(plain_number(key, value))));
+    let reset = arguments.reset.iter().map(|key| (key.clone(), None));
+    let changes: Vec<_> = set.chain(reset).collect();
+    if !changes.is_empty() {
+        admin.alter_topic(topic, &changes)?;
+    }
+    if let Some(count) = arguments.partitions {
+        admin.create_partitions(topic, count)?;
+    }
+    let described = admin.describe_topic(topic)?;
+    if arguments.client.json {
+        return print_json(&description_json(&described, None));
+    }
+    let partitions = counted(described.partitions.len() as u64, "partition");
+    let mut text = format!("altered {topic}   {partitions}\n");
+    for setting in described.configs.iter() {
+        if changes.iter().any(|(key, _)| *key == setting.key) {
+            let whose = match setting.from_topic {
+                true => "",
+                false => "   (the broker's)",
+            };
+            text += &format!("  {} = {}{whose}\n", setting.key, setting.value);
+        }
+    }
+    print(&text)
 }
 
 fn delete(arguments: &NamedTopicArguments) -> Result<(), Failure> {

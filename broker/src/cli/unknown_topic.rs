@@ -27,6 +27,7 @@ impl Use {
                 TopicCommand::Describe(named) | TopicCommand::Delete(named) => {
                     (&named.client, false)
                 }
+                TopicCommand::Alter(alter) => (&alter.client, false),
                 TopicCommand::Create(_) | TopicCommand::List(_) => return None,
             },
             Command::Serve(_) | Command::Check(_) | Command::Config(_) => return None,

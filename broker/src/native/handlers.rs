@@ -6,15 +6,19 @@
 use std::{collections::BTreeSet, rc::Rc};
 
 use bytes::Bytes;
-use tackboard_logic::request::{account::Held, fetch::Bounds};
+use tackboard_logic::{
+    metadata::ConfigChange,
+    request::{account::Held, fetch::Bounds},
+};
 use tackboard_schema::{
     CorrelationId, DecodeError, ErrorCode, Offset, PartitionIndex, TOPIC_NAME_LENGTH_MAX,
     TimestampMs,
     frame::{ApiKey, Frame, Kind, PROTOCOL_VERSION},
     native::{
-        CreateTopicRequest, DeleteTopicRequest, DescribeTopicRequest, FetchRequest, HelloRequest,
-        HelloResponse, HelloResponseArgs, InitProducerRequest, ListOffsetsRequest, MetadataRequest,
-        ProduceRequest, acks_from_head, durability_from_head, read_head,
+        AlterTopicRequest, CreatePartitionsRequest, CreateTopicRequest, DeleteTopicRequest,
+        DescribeTopicRequest, FetchRequest, HelloRequest, HelloResponse, HelloResponseArgs,
+        InitProducerRequest, ListOffsetsRequest, MetadataRequest, ProduceRequest, SettingChange,
+        acks_from_head, durability_from_head, read_head,
     },
 };
 
@@ -75,6 +79,12 @@ fn dispatch(
             state.describe_topic(connection, id, short(request.name())?);
             Ok(())
         }
+        Some(ApiKey::CreatePartitions) => {
+            let request = read_head::<CreatePartitionsRequest<'_>>(frame.head)?;
+            state.create_partitions(connection, id, short(request.name())?, request.count());
+            Ok(())
+        }
+        Some(ApiKey::AlterTopic) => alter_topic(state, connection, id, frame.head),
         Some(ApiKey::InitProducer) => {
             read_head::<InitProducerRequest<'_>>(frame.head)?;
             state.init_producer(connection, id);
@@ -181,6 +191,24 @@ fn create_topic(
         .collect();
     let size = (request.partitions(), request.replication_factor());
     state.create_topic(connection, id, short(request.name())?, size, configs);
+    Ok(())
+}
+
+fn alter_topic(
+    state: &mut State,
+    connection: &Rc<Connection>,
+    id: CorrelationId,
+    head: &[u8],
+) -> Result<(), Failure> {
+    let request = read_head::<AlterTopicRequest<'_>>(head)?;
+    let change = |change: SettingChange<'_>| {
+        let change_of = |value: &str| ConfigChange::Set(value.to_owned());
+        let becomes = change.value().map_or(ConfigChange::Reset, change_of);
+        (change.key().to_owned(), becomes)
+    };
+    bounded(request.changes().len())?;
+    let changes = request.changes().iter().map(change).collect();
+    state.alter_topic(connection, id, short(request.name())?, changes);
     Ok(())
 }
 

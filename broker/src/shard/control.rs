@@ -3,7 +3,7 @@
 use std::{rc::Rc, sync::Arc};
 
 use tackboard_logic::{
-    metadata::{Command, CreateTopic, MetadataRefusal, Outcome, Topic},
+    metadata::{AlterTopic, Command, ConfigChange, CreateTopic, MetadataRefusal, Outcome, Topic},
     request::{
         account::Held,
         producer_ids::{Given, WAITING_MAX},
@@ -43,6 +43,10 @@ pub enum TopicChange {
     },
     /// Delete it.
     Delete,
+    /// Give it more partitions.
+    Grow,
+    /// Change its settings.
+    Alter,
 }
 
 impl State {
@@ -330,6 +334,41 @@ impl State {
         self.propose(target, command);
     }
 
+    /// Proposes more partitions of a topic.
+    pub fn create_partitions(
+        &mut self,
+        connection: &Rc<Connection>,
+        correlation_id: CorrelationId,
+        name: &str,
+        count: i32,
+    ) {
+        connection.take_in(Held::default());
+        let target = ProposalTarget::Topic(connection.clone(), correlation_id, TopicChange::Grow);
+        let command = Command::CreatePartitions {
+            name: name.to_owned(),
+            count,
+        };
+        self.propose_if_room(target, command);
+    }
+
+    /// Proposes other settings of a topic.
+    pub fn alter_topic(
+        &mut self,
+        connection: &Rc<Connection>,
+        correlation_id: CorrelationId,
+        name: &str,
+        changes: Vec<(String, ConfigChange)>,
+    ) {
+        connection.take_in(Held::default());
+        let target = ProposalTarget::Topic(connection.clone(), correlation_id, TopicChange::Alter);
+        let command = Command::AlterTopic(AlterTopic {
+            name: name.to_owned(),
+            resets_others: false,
+            changes,
+        });
+        self.propose(target, command);
+    }
+
     /// Gives a client a producer id, from this core's block or from the next one.
     pub fn init_producer(&mut self, connection: &Rc<Connection>, correlation_id: CorrelationId) {
         connection.take_in(Held::default());
@@ -471,6 +510,28 @@ impl State {
                     head::DeleteTopicResponse::create(builder, &args)
                 });
                 send_head(connection, ApiKey::DeleteTopic, correlation_id, answer);
+            }
+            TopicChange::Grow => {
+                let answer = self.heads.build(|builder| {
+                    let message = text.map(|text| builder.create_string(text));
+                    let args = head::CreatePartitionsResponseArgs {
+                        error_code: code,
+                        message,
+                    };
+                    head::CreatePartitionsResponse::create(builder, &args)
+                });
+                send_head(connection, ApiKey::CreatePartitions, correlation_id, answer);
+            }
+            TopicChange::Alter => {
+                let answer = self.heads.build(|builder| {
+                    let message = text.map(|text| builder.create_string(text));
+                    let args = head::AlterTopicResponseArgs {
+                        error_code: code,
+                        message,
+                    };
+                    head::AlterTopicResponse::create(builder, &args)
+                });
+                send_head(connection, ApiKey::AlterTopic, correlation_id, answer);
             }
             TopicChange::Create {
                 partitions,

@@ -18,7 +18,8 @@ use crate::admin::{
 use crate::config::{ClientConfig, Protocol};
 use crate::error::{Error, Result};
 use crate::protocol::calls::{
-    self, Attempts, Call, CreateTopic, DeleteTopic, DescribeCluster, DescribeTopic, ListOffsets,
+    self, AlterTopic, Attempts, Call, CreatePartitions, CreateTopic, DeleteTopic, DescribeCluster,
+    DescribeTopic, ListOffsets,
 };
 use crate::protocol::connection::Connection;
 use crate::protocol::messages::{self, Context, Welcome};
@@ -97,6 +98,24 @@ impl Admin {
     /// [`Error::UnknownTopic`]; [`Error::Disconnected`] leaves open whether the topic was deleted.
     pub fn delete_topic(&mut self, name: &str) -> Result<()> {
         self.call(&DeleteTopic(name))
+    }
+
+    /// Gives a topic more partitions, so that it has `count`. They can be used at once. Our own protocol only.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTopic`]; [`Error::Refused`] with `INVALID_PARTITIONS` or `POLICY_VIOLATION`;
+    /// [`Error::Disconnected`] leaves open whether the topic has them.
+    pub fn create_partitions(&mut self, name: &str, count: i32) -> Result<()> {
+        self.call(&CreatePartitions(name, count))
+    }
+
+    /// Changes settings of a topic, all or none: each key with its value, or with none for the broker's. They hold at once.
+    /// Our own protocol only.
+    ///
+    /// # Errors
+    /// [`Error::UnknownTopic`]; [`Error::Refused`] with `INVALID_CONFIG`.
+    pub fn alter_topic(&mut self, name: &str, changes: &[(String, Option<String>)]) -> Result<()> {
+        self.call(&AlterTopic(name, changes))
     }
 
     /// A topic's settings, partitions and positions. Our own protocol only.

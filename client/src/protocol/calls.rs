@@ -37,6 +37,11 @@ pub(crate) trait Call {
 
 pub(crate) struct CreateTopic<'a>(pub(crate) &'a NewTopic);
 pub(crate) struct DeleteTopic<'a>(pub(crate) &'a str);
+pub(crate) struct CreatePartitions<'a>(pub(crate) &'a str, pub(crate) i32);
+pub(crate) struct AlterTopic<'a>(
+    pub(crate) &'a str,
+    pub(crate) &'a [(String, Option<String>)],
+);
 pub(crate) struct DescribeTopic<'a>(pub(crate) &'a str);
 pub(crate) struct DescribeCluster<'a>(pub(crate) Option<&'a [&'a str]>);
 pub(crate) struct ListOffsets<'a>(pub(crate) &'a [(&'a str, PartitionIndex, OffsetQuery)]);
@@ -70,6 +75,40 @@ impl Call for DeleteTopic<'_> {
 
     fn read(&self, context: &Context, frame: &InFrame) -> Result<()> {
         wire::read_delete_topic(context, frame)
+    }
+
+    fn topic(&self) -> Option<&str> {
+        Some(self.0)
+    }
+}
+
+impl Call for CreatePartitions<'_> {
+    type Output = ();
+    // As above: it may have them already.
+    const IS_REPEATABLE: bool = false;
+
+    fn question(&self) -> Question<'_> {
+        Question::CreatePartitions(self.0, self.1)
+    }
+
+    fn read(&self, context: &Context, frame: &InFrame) -> Result<()> {
+        wire::read_create_partitions(context, frame)
+    }
+
+    fn topic(&self) -> Option<&str> {
+        Some(self.0)
+    }
+}
+
+impl Call for AlterTopic<'_> {
+    type Output = ();
+
+    fn question(&self) -> Question<'_> {
+        Question::AlterTopic(self.0, self.1)
+    }
+
+    fn read(&self, context: &Context, frame: &InFrame) -> Result<()> {
+        wire::read_alter_topic(context, frame)
     }
 
     fn topic(&self) -> Option<&str> {

@@ -56,6 +56,8 @@ pub fn api_name(api: ApiKey) -> &'static str {
         ApiKey::DescribeGroups => "DescribeGroups",
         ApiKey::DeleteGroups => "DeleteGroups",
         ApiKey::DeleteOffsets => "DeleteOffsets",
+        ApiKey::CreatePartitions => "CreatePartitions",
+        ApiKey::AlterTopic => "AlterTopic",
     }
 }
 

@@ -241,7 +241,9 @@ impl Broker {
             | ApiKey::ListGroups
             | ApiKey::DescribeGroups
             | ApiKey::DeleteGroups
-            | ApiKey::DeleteOffsets => self
+            | ApiKey::DeleteOffsets
+            | ApiKey::CreatePartitions
+            | ApiKey::AlterTopic => self
                 .heads
                 .error_response(ErrorCode::UnsupportedVersion, "not part of this broker")
                 .to_vec(),

@@ -84,7 +84,7 @@ pub fn head(bytes: &[u8]) {
             [$(|bytes: &[u8]| read_head::<native::$table<'_>>(bytes).ok().map(|head| format!("{head:?}")),)*]
         };
     }
-    let readers: [HeadReader; 41] = tables![
+    let readers: [HeadReader; 45] = tables![
         ErrorResponse,
         HelloRequest,
         HelloResponse,
@@ -126,6 +126,10 @@ pub fn head(bytes: &[u8]) {
         DeleteGroupsResponse,
         DeleteOffsetsRequest,
         DeleteOffsetsResponse,
+        CreatePartitionsRequest,
+        CreatePartitionsResponse,
+        AlterTopicRequest,
+        AlterTopicResponse,
     ];
     let Some((table, head)) = bytes.split_first() else {
         return;

@@ -88,6 +88,12 @@ pub(crate) enum Question<'a> {
     /// To delete a topic.
     #[cfg(feature = "blocking")]
     DeleteTopic(&'a str),
+    /// For more partitions of a topic, so that it has so many.
+    #[cfg(feature = "blocking")]
+    CreatePartitions(&'a str, i32),
+    /// For other settings of a topic: key and value, or none for the broker's.
+    #[cfg(feature = "blocking")]
+    AlterTopic(&'a str, &'a [(String, Option<String>)]),
     /// For a topic's settings and positions.
     #[cfg(feature = "blocking")]
     DescribeTopic(&'a str),
@@ -107,6 +113,10 @@ impl Question<'_> {
             Self::CreateTopic(_) => ApiKey::CreateTopic,
             #[cfg(feature = "blocking")]
             Self::DeleteTopic(_) => ApiKey::DeleteTopic,
+            #[cfg(feature = "blocking")]
+            Self::CreatePartitions(..) => ApiKey::CreatePartitions,
+            #[cfg(feature = "blocking")]
+            Self::AlterTopic(..) => ApiKey::AlterTopic,
             #[cfg(feature = "blocking")]
             Self::DescribeTopic(_) => ApiKey::DescribeTopic,
         }
@@ -310,6 +320,24 @@ pub(crate) fn read_delete_topic(context: &Context, frame: &InFrame) -> Result<()
     match frame {
         InFrame::Native(frame) => native_topics::read_delete_topic(context, frame),
         InFrame::Kafka(frame) => kafka::read_delete_topic(context, frame),
+    }
+}
+
+/// Reads the answer to [`Question::CreatePartitions`], which is never asked on Kafka's wire.
+#[cfg(feature = "blocking")]
+pub(crate) fn read_create_partitions(context: &Context, frame: &InFrame) -> Result<()> {
+    match frame {
+        InFrame::Native(frame) => native_topics::read_create_partitions(context, frame),
+        InFrame::Kafka(_) => Err(context.fault("a frame of Kafka's")),
+    }
+}
+
+/// Reads the answer to [`Question::AlterTopic`], which is never asked on Kafka's wire.
+#[cfg(feature = "blocking")]
+pub(crate) fn read_alter_topic(context: &Context, frame: &InFrame) -> Result<()> {
+    match frame {
+        InFrame::Native(frame) => native_topics::read_alter_topic(context, frame),
+        InFrame::Kafka(_) => Err(context.fault("a frame of Kafka's")),
     }
 }
 

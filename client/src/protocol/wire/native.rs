@@ -69,6 +69,14 @@ fn head<'b>(builder: &'b mut HeadBuilder, question: &Question<'_>) -> &'b [u8] {
         #[cfg(feature = "blocking")]
         Question::DeleteTopic(name) => native_topics::delete_topic_request(builder, name),
         #[cfg(feature = "blocking")]
+        Question::CreatePartitions(name, count) => {
+            native_topics::create_partitions_request(builder, name, *count)
+        }
+        #[cfg(feature = "blocking")]
+        Question::AlterTopic(name, changes) => {
+            native_topics::alter_topic_request(builder, name, changes)
+        }
+        #[cfg(feature = "blocking")]
         Question::DescribeTopic(name) => native_topics::describe_topic_request(builder, name),
     }
 }

@@ -55,6 +55,54 @@ pub(super) fn read_delete_topic(context: &Context, frame: &NativeFrame) -> Resul
     context.check(deleted.error_code(), deleted.message())
 }
 
+/// Asks for more partitions of a topic.
+pub(super) fn create_partitions_request<'b>(
+    builder: &'b mut HeadBuilder,
+    name: &str,
+    count: i32,
+) -> &'b [u8] {
+    builder.build(|builder| {
+        let name = Some(builder.create_string(name));
+        let args = native::CreatePartitionsRequestArgs { name, count };
+        native::CreatePartitionsRequest::create(builder, &args)
+    })
+}
+
+/// Reads the answer to [`create_partitions_request`].
+pub(super) fn read_create_partitions(context: &Context, frame: &NativeFrame) -> Result<()> {
+    let created = context.read::<native::CreatePartitionsResponse<'_>>(frame)?;
+    context.check(created.error_code(), created.message())
+}
+
+/// Asks for other settings of a topic: key and value, or none for the broker's.
+pub(super) fn alter_topic_request<'b>(
+    builder: &'b mut HeadBuilder,
+    name: &str,
+    changes: &[(String, Option<String>)],
+) -> &'b [u8] {
+    builder.build(|builder| {
+        let changes = changes.iter().map(|(key, value)| {
+            let args = native::SettingChangeArgs {
+                key: Some(builder.create_string(key)),
+                value: (value.as_ref()).map(|value| builder.create_string(value)),
+            };
+            native::SettingChange::create(builder, &args)
+        });
+        let changes: Vec<_> = changes.collect();
+        let args = native::AlterTopicRequestArgs {
+            name: Some(builder.create_string(name)),
+            changes: Some(builder.create_vector(&changes)),
+        };
+        native::AlterTopicRequest::create(builder, &args)
+    })
+}
+
+/// Reads the answer to [`alter_topic_request`].
+pub(super) fn read_alter_topic(context: &Context, frame: &NativeFrame) -> Result<()> {
+    let altered = context.read::<native::AlterTopicResponse<'_>>(frame)?;
+    context.check(altered.error_code(), altered.message())
+}
+
 /// Asks for a topic's settings and positions.
 pub(super) fn describe_topic_request<'b>(builder: &'b mut HeadBuilder, name: &str) -> &'b [u8] {
     builder.build(|builder| {

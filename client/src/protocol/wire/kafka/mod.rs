@@ -149,6 +149,13 @@ fn api(question: &Question<'_>) -> Result<ApiKey, Unaskable> {
         #[cfg(feature = "blocking")]
         Question::DeleteTopic(_) => ApiKey::DeleteTopics,
         #[cfg(feature = "blocking")]
+        Question::CreatePartitions(..) | Question::AlterTopic(..) => {
+            return Err(Unaskable {
+                code: ErrorCode::UnsupportedVersion,
+                message: "topics are altered through our own protocol".into(),
+            });
+        }
+        #[cfg(feature = "blocking")]
         Question::DescribeTopic(_) => {
             return Err(Unaskable {
                 code: ErrorCode::UnsupportedVersion,

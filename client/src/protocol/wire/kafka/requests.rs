@@ -64,7 +64,9 @@ pub(super) fn write(
         Question::DeleteTopic(name) => to.encode(out, &delete_topics(name)),
         // Refused where its API is looked for.
         #[cfg(feature = "blocking")]
-        Question::DescribeTopic(_) => Ok(()),
+        Question::CreatePartitions(..) | Question::AlterTopic(..) | Question::DescribeTopic(_) => {
+            Ok(())
+        }
     }
 }
 
