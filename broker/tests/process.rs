@@ -261,6 +261,68 @@ fn a_signal_ends_the_input_and_what_was_read_of_it_is_sent_and_counted() {
 }
 
 #[test]
+fn a_check_from_a_client_names_what_the_client_is_told_and_cannot_reach() {
+    let data = folder();
+    let at_kafkas_door = |broker: &Broker| {
+        let line = broker
+            .greeting
+            .lines()
+            .find(|line| line.starts_with("kafka"));
+        let line = line.expect("the door is open");
+        let address = line.split_whitespace().nth(1).expect("an address");
+        format!("check --from-client {address}")
+    };
+    let check = |broker: &Broker, command: &str| {
+        let output = broker.run(command, "");
+        (output.status.code(), text(&output.stdout))
+    };
+    let broker = Broker::start(data.path());
+    let native = format!("check --from-client {}", broker.address);
+    for command in [&native, &at_kafkas_door(&broker)] {
+        let (code, said) = check(&broker, command);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(
+            said.ends_with("clients on this machine reach the broker\n"),
+            "{said}"
+        );
+    }
+    // A broker of another cluster, where the first one says that it is.
+    let elsewhere = folder();
+    let more = [
+        "--set",
+        "kafka.advertised=127.0.0.1:1",
+        "--set",
+        "native.core_advertised_host=no.such.host.invalid",
+        "--set",
+    ];
+    let advertised = format!("native.advertised={}", broker.address);
+    let other = Broker::spawn(serve(
+        elsewhere.path(),
+        &[&more[..], &[&advertised]].concat(),
+    ));
+    let (code, said) = check(&other, &at_kafkas_door(&other));
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains("127.0.0.1:1") && said.contains("set kafka.advertised to"),
+        "{said}"
+    );
+    let (code, said) = check(&other, &format!("check --from-client {}", other.address));
+    assert_eq!(code, Some(1));
+    for part in [
+        "is a broker of another cluster",
+        "set native.advertised to",
+        "no.such.host.invalid",
+        "set native.core_advertised_host to",
+        "2 to mend",
+    ] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    let (code, said) = check(&broker, "check --from-client 127.0.0.1:1");
+    assert_eq!(code, Some(1));
+    assert!(said.contains("no broker answers at 127.0.0.1:1"), "{said}");
+}
+
+#[test]
 fn an_unknown_topic_is_told_in_one_way_by_every_command() {
     let data = folder();
     let broker = Broker::start(data.path());

@@ -102,6 +102,10 @@ pub struct CheckArguments {
     /// The settings to check for.
     #[command(flatten)]
     pub serve: ServeArguments,
+    /// Run where clients run: check instead which of the addresses that the broker at HOST:PORT (of either listener) tells its
+    /// clients can't be reached from here
+    #[arg(long, value_name = "HOST:PORT")]
+    pub from_client: Option<String>,
     /// Print one JSON object.
     #[arg(long)]
     pub json: bool,

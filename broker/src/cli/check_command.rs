@@ -7,11 +7,14 @@ use crate::config;
 
 use super::arguments::CheckArguments;
 use super::failure::Failure;
+use super::from_client;
 use super::output::{print, print_json};
 
 pub(super) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
-    let config = config::load(&arguments.serve.sources())?;
-    let findings = check::run(&config);
+    let findings = match &arguments.from_client {
+        Some(address) => from_client::run(address),
+        None => check::run(&config::load(&arguments.serve.sources())?),
+    };
     let level = check::worst(&findings);
     if arguments.json {
         print_json(&json!({ "ok": level < Level::Fault, "findings": findings }))?;
@@ -19,13 +22,28 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
         print(&format!(
             "{}{}\n",
             check::render(&findings),
-            verdict(&findings)
+            match arguments.from_client {
+                Some(_) => reach(&findings),
+                None => verdict(&findings),
+            }
         ))?;
     }
     if level == Level::Fault {
         Err(Failure::Reported(1))
     } else {
         Ok(())
+    }
+}
+
+fn reach(findings: &[Finding]) -> String {
+    let faults = findings
+        .iter()
+        .filter(|finding| finding.level == Level::Fault);
+    match faults.count() {
+        0 => "clients on this machine reach the broker".to_owned(),
+        faults => {
+            format!("clients on this machine do not reach the broker as it is: {faults} to mend")
+        }
     }
 }
 

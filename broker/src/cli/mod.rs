@@ -14,6 +14,7 @@ mod config_command;
 mod consume;
 mod event_line;
 mod failure;
+mod from_client;
 mod interrupt;
 mod output;
 mod produce;
