@@ -263,15 +263,8 @@ fn a_signal_ends_the_input_and_what_was_read_of_it_is_sent_and_counted() {
 #[test]
 fn a_check_from_a_client_names_what_the_client_is_told_and_cannot_reach() {
     let data = folder();
-    let at_kafkas_door = |broker: &Broker| {
-        let line = broker
-            .greeting
-            .lines()
-            .find(|line| line.starts_with("kafka"));
-        let line = line.expect("the door is open");
-        let address = line.split_whitespace().nth(1).expect("an address");
-        format!("check --from-client {address}")
-    };
+    let at_kafkas_door =
+        |broker: &Broker| format!("check --from-client {}", broker.kafka_address());
     let check = |broker: &Broker, command: &str| {
         let output = broker.run(command, "");
         (output.status.code(), text(&output.stdout))

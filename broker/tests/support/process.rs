@@ -74,6 +74,13 @@ pub struct Broker {
 }
 
 impl Broker {
+    /// Of the listener for clients of Kafka.
+    pub fn kafka_address(&self) -> &str {
+        let line = (self.greeting.lines()).find(|line| line.starts_with("kafka"));
+        let address = line.and_then(|line| line.split_whitespace().nth(1));
+        address.expect("its door is open")
+    }
+
     pub fn start(data: &Path) -> Self {
         Self::spawn(serve(data, &[]))
     }
