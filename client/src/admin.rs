@@ -7,6 +7,8 @@ use tackboard_schema::{
     TimestampMs, TopicId,
 };
 
+use crate::protocol::group::NamedPartition;
+
 /// A topic to be created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NewTopic {
@@ -49,6 +51,51 @@ impl NewTopic {
         self.configs.push((key.into(), value.into()));
         self
     }
+}
+
+/// A consumer group, in short.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupSummary {
+    /// Its name.
+    pub group: Arc<str>,
+    /// `consumer`, or empty for one that never had members.
+    pub protocol_type: Arc<str>,
+    /// `Empty`, `PreparingRebalance`, `CompletingRebalance`, `Stable` or `Dead`.
+    pub state: Arc<str>,
+}
+
+/// A consumer group with its members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupDescription {
+    /// Its name.
+    pub group: Arc<str>,
+    /// As in [`GroupSummary`].
+    pub state: Arc<str>,
+    /// Rises with each rebalance; -1: none yet.
+    pub generation: i32,
+    /// As in [`GroupSummary`].
+    pub protocol_type: Arc<str>,
+    /// The assignor that the members agreed on; empty outside of a stable generation.
+    pub protocol: Arc<str>,
+    /// Its members, in the order of their clients' names.
+    pub members: Vec<GroupMember>,
+}
+
+/// A member of a group. Topics and assignment are told of a stable group of consumers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupMember {
+    /// Given by the coordinator.
+    pub member_id: Arc<str>,
+    /// Name of a static member.
+    pub instance: Option<Arc<str>>,
+    /// As the client calls itself.
+    pub client_id: Arc<str>,
+    /// The address that it came from.
+    pub client_host: Arc<str>,
+    /// What it wants to read.
+    pub topics: Vec<Arc<str>>,
+    /// What it reads.
+    pub assignment: Vec<NamedPartition>,
 }
 
 /// A topic that was created.

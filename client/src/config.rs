@@ -3,12 +3,14 @@
 //! Everything has a default that is right for a start: `ProducerConfig::default()` delivers every record once,
 //! in order, acknowledged by the level that the topic or the broker asks for.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tackboard_schema::record_batch::Compression;
 use tackboard_schema::{Acks, Durability};
 
 use crate::error::{Error, Result};
+use crate::protocol::group::assignor::Assignor;
 use crate::protocol::producer::Partitioner;
 
 /// A protocol to speak with brokers.
@@ -228,6 +230,100 @@ impl ConsumerConfig {
             );
         }
         Ok(())
+    }
+}
+
+/// Settings of a member of a consumer group.
+#[derive(Clone, Debug)]
+pub struct GroupConfig {
+    /// Fetching; its `offset_reset` also says where a partition begins for which nothing is committed. Default: as
+    /// `ConsumerConfig`, but `OffsetReset::Earliest`, so that nothing is passed over.
+    pub consumer: ConsumerConfig,
+    /// Name of the group, 1 to 255 bytes.
+    pub group: String,
+    /// A name of the member that outlives it: who comes back with it within the session time-out gets its partitions
+    /// back, and nobody else's move. It must be unique within the group. Default: none.
+    pub instance: Option<String>,
+    /// Silence after which the coordinator takes the member for gone. The broker bounds it. Default: 45 s.
+    pub session_timeout: Duration,
+    /// How often the member says that it lives; at most half of the session time-out. Default: 3 s.
+    pub heartbeat_interval: Duration,
+    /// Longest time between two calls of `poll`; a member that takes longer leaves the group. Rebalances wait so long
+    /// for each member. Default: 5 min.
+    pub poll_interval_max: Duration,
+    /// Who may share partitions out, dearest first. All members must have one in common. Members go on reading through
+    /// a rebalance if every one of these is cooperative. Default: range, cooperative-sticky, as Kafka's Java client has
+    /// it.
+    pub assignors: Vec<Assignor>,
+    /// How often positions are committed without being asked to; they also are whenever partitions are given up. A
+    /// record counts as done once `poll` is called again. `None`: never. Default: 5 s.
+    pub auto_commit: Option<Duration>,
+}
+
+/// Longest name of a group or of a static member, in bytes.
+const GROUP_NAME_BYTES_MAX: usize = 255;
+
+impl GroupConfig {
+    /// Everything at its default, for a member of this group.
+    pub fn new(group: impl Into<String>) -> Self {
+        Self {
+            consumer: ConsumerConfig {
+                offset_reset: OffsetReset::Earliest,
+                ..ConsumerConfig::default()
+            },
+            group: group.into(),
+            instance: None,
+            session_timeout: Duration::from_secs(45),
+            heartbeat_interval: Duration::from_secs(3),
+            poll_interval_max: Duration::from_secs(300),
+            assignors: vec![Assignor::Range, Assignor::CooperativeSticky],
+            auto_commit: Some(Duration::from_secs(5)),
+        }
+    }
+
+    /// Checks the bounds; the error names the setting, its value and what is allowed.
+    pub fn validate(&self) -> Result<()> {
+        if self.consumer.client.protocol == Protocol::Kafka {
+            return setting(
+                "protocol",
+                "Kafka",
+                "groups are joined through our own protocol",
+            );
+        }
+        let is_name = |name: &str| (1..=GROUP_NAME_BYTES_MAX).contains(&name.len());
+        if !is_name(&self.group) {
+            return setting("group", &self.group, "a name of 1 to 255 bytes");
+        }
+        if let Some(instance) = self.instance.as_deref().filter(|name| !is_name(name)) {
+            return setting("instance", instance, "a name of 1 to 255 bytes");
+        }
+        let milliseconds = |duration: Duration| i32::try_from(duration.as_millis()).ok();
+        if milliseconds(self.session_timeout).is_none_or(|ms| ms < 1) {
+            let value = format!("{:?}", self.session_timeout);
+            return setting("session_timeout", value, "1 ms to 24 days");
+        }
+        if self.heartbeat_interval.is_zero()
+            || self.heartbeat_interval.saturating_mul(2) > self.session_timeout
+        {
+            return setting(
+                "heartbeat_interval",
+                format!("{:?}", self.heartbeat_interval),
+                "above 0, and at most half of session_timeout",
+            );
+        }
+        if milliseconds(self.poll_interval_max).is_none_or(|ms| ms < 1) {
+            let value = format!("{:?}", self.poll_interval_max);
+            return setting("poll_interval_max", value, "1 ms to 24 days");
+        }
+        let distinct: BTreeSet<_> = self.assignors.iter().collect();
+        if self.assignors.is_empty() || distinct.len() < self.assignors.len() {
+            let value = format!("{:?}", self.assignors);
+            return setting("assignors", value, "at least one, each once");
+        }
+        if self.auto_commit.is_some_and(|interval| interval.is_zero()) {
+            return setting("auto_commit", 0, "above 0, or none");
+        }
+        self.consumer.validate()
     }
 }
 

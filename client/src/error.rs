@@ -166,6 +166,38 @@ pub enum Error {
         /// The end of what may be read, exclusive.
         high_watermark: Offset,
     },
+    /// The group has committed nothing for the partition, and the policy is to say so.
+    #[error(
+        "group {group} has committed no offset for {topic}-{partition}; seek, or choose a reset policy"
+    )]
+    NothingCommitted {
+        /// The group.
+        group: Arc<str>,
+        /// The topic.
+        topic: Arc<str>,
+        /// The partition.
+        partition: PartitionIndex,
+    },
+    /// The pattern that a subscription names is none.
+    #[error("{pattern} is no pattern of topic names: {detail}")]
+    Pattern {
+        /// As it was given.
+        pattern: Arc<str>,
+        /// What is wrong with it.
+        detail: Arc<str>,
+    },
+    /// The member has left its group, or was put out of it, before an offset could be committed. Whoever has the
+    /// partition now reads on from what was committed before.
+    #[error(
+        "not a member of group {group} any more, so nothing was committed{}",
+        because(last)
+    )]
+    NotMember {
+        /// The group.
+        group: Arc<str>,
+        /// The last fault met on the way, if there was one.
+        last: Option<Box<Error>>,
+    },
     /// The partition is not among those the consumer was assigned.
     #[error("{topic}-{partition} is not assigned to this consumer; call assign first")]
     NotAssigned {
@@ -246,7 +278,8 @@ impl Error {
             Error::OffsetOutOfRange { .. } => Some(ErrorCode::OffsetOutOfRange),
             Error::TimedOut { last, .. }
             | Error::NotSent { last, .. }
-            | Error::UnknownOutcome { last, .. } => last.as_ref().and_then(|last| last.code()),
+            | Error::UnknownOutcome { last, .. }
+            | Error::NotMember { last, .. } => last.as_ref().and_then(|last| last.code()),
             Error::SequenceBroken { cause, .. } => cause.code(),
             _ => None,
         }
@@ -287,6 +320,11 @@ fn remedy(code: ErrorCode) -> Option<&'static str> {
         }
         ErrorCode::UnsupportedVersion => Some("use a client and a broker of the same release"),
         ErrorCode::ShuttingDown => Some("try again when the broker is back"),
+        ErrorCode::NonEmptyGroup => Some("stop its members first"),
+        ErrorCode::InconsistentGroupProtocol => {
+            Some("give all members of the group an assignor in common")
+        }
+        ErrorCode::FencedInstanceId => Some("give each member an instance name of its own"),
         _ => None,
     }
 }

@@ -1,11 +1,12 @@
 //! Native client of the Tackboard broker.
 //!
-//! Three clients, each over the native protocol (`docs/protocol.md`), each talking straight to the core that owns a
+//! Four clients, each over the native protocol (`docs/protocol.md`), each talking straight to the core that owns a
 //! partition, and through the listener that any core serves where that one does not answer:
 //!
 //! - [`Producer`]: batches by size and time, keeps several batches in flight, repeats what failed;
 //! - [`Consumer`]: reads partitions that the caller names, ahead of the caller up to a bound;
-//! - [`Admin`]: topics, their settings and offsets.
+//! - [`GroupConsumer`]: the same, of partitions that a consumer group shares out among its members;
+//! - [`Admin`]: topics, their settings and offsets, groups.
 //!
 //! What a producer promises, unless [`ProducerConfig::idempotent`] is off or acks is 0:
 //! 1. A record that was reported as delivered is in the log once, whatever was repeated on the way.
@@ -14,13 +15,15 @@
 //!    can tell.
 //!
 //! What a consumer promises: every batch had its checksum verified; no record is returned twice and none is left out,
-//! whatever connections are lost, as long as the caller does not seek.
+//! whatever connections are lost, as long as the caller does not seek. A member of a group promises the same from one
+//! assignment of a partition to its end; over all members every record is handed out at least once, since what is
+//! committed was handed out before.
 //!
 //! Where to start reading: [`protocol`] holds every decision, in machines without sockets, clocks or threads. The
 //! transports around them are `blocking` (threads and the standard library's sockets; the default, and what the names
 //! at the root are) and `glommio` (a machine's sockets on one executor; feature `glommio`). Examples are in `client/examples`.
 //!
-//! Not here: consumer groups, transactions.
+//! Not here: transactions.
 
 mod admin;
 mod config;
@@ -37,17 +40,19 @@ pub mod blocking;
 pub mod glommio;
 
 #[cfg(feature = "blocking")]
-pub use blocking::{Admin, Consumer, Delivery, Producer};
+pub use blocking::{Admin, Consumer, Delivery, GroupConsumer, Producer, RebalanceListener};
 
 pub use admin::{
-    BrokerDescription, ClusterDescription, CreatedTopic, ListedOffset, NewTopic, OffsetQuery,
-    PartitionDescription, PartitionSummary, TopicDescription, TopicSetting, TopicSummary,
+    BrokerDescription, ClusterDescription, CreatedTopic, GroupDescription, GroupMember,
+    GroupSummary, ListedOffset, NewTopic, OffsetQuery, PartitionDescription, PartitionSummary,
+    TopicDescription, TopicSetting, TopicSummary,
 };
 pub use config::{
-    ClientConfig, ConsumerConfig, IN_FLIGHT_MAX, OffsetReset, ProducerConfig, Protocol,
+    ClientConfig, ConsumerConfig, GroupConfig, IN_FLIGHT_MAX, OffsetReset, ProducerConfig, Protocol,
 };
 pub use consumed::{Chunk, ConsumerRecord, Records, RecordsIterator, Start};
 pub use error::{Error, Refusal, Result};
+pub use protocol::group::{Assignor, CommittedOffset, NamedPartition, Pattern};
 pub use protocol::producer::{CustomPartitioner, Keyed, Keyless, Partitioner};
 pub use record::{BatchReport, Header, ProducerRecord, RecordPosition};
 pub use tackboard_schema::record_batch::Compression;

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tackboard_schema::native::HeadBuilder;
-use tackboard_schema::{ErrorCode, PartitionIndex};
+use tackboard_schema::{ErrorCode, Offset, PartitionIndex};
 
 use super::ambient::seed;
 use super::dial::dial;
 use crate::admin::{
-    ClusterDescription, CreatedTopic, ListedOffset, NewTopic, OffsetQuery, TopicDescription,
-    TopicSummary,
+    ClusterDescription, CreatedTopic, GroupDescription, GroupSummary, ListedOffset, NewTopic,
+    OffsetQuery, TopicDescription, TopicSummary,
 };
 use crate::config::{ClientConfig, Protocol};
 use crate::error::{Error, Result};
@@ -22,12 +22,19 @@ use crate::protocol::calls::{
     DescribeTopic, ListOffsets,
 };
 use crate::protocol::connection::Connection;
+use crate::protocol::group::{CommittedOffset, NamedPartition};
+use crate::protocol::group_calls::{
+    DeleteGroup, DeleteGroupOffsets, DescribeGroup, GroupOffsets, ListGroups, SetGroupOffsets,
+};
 use crate::protocol::messages::{self, Context, Welcome};
 use crate::protocol::wire::{Pipelining, Question, Wire};
 use crate::protocol::{FrameReader, InFrame, Now, Random};
 use crate::system::{disconnected, end_of_stream};
 
-/// Topics, offsets and brokers: calls that wait for their answer.
+/// Offsets in one request; what a broker takes.
+const OFFSETS_PER_CALL_MAX: usize = 10_000;
+
+/// Topics, groups, offsets and brokers: calls that wait for their answer.
 ///
 /// ```no_run
 /// use tackboard_client::{Admin, ClientConfig, NewTopic};
@@ -216,6 +223,70 @@ impl Admin {
         let context = Context::new(call.question().api(), &self.brokers[0]).topic(topic);
         let refusal = context.refusal(Some(partition), code, None);
         Err(calls::named(Error::Refused(refusal), Some(topic)))
+    }
+
+    /// All consumer groups, in the order of their names.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::Unreachable`].
+    pub fn list_groups(&mut self) -> Result<Vec<GroupSummary>> {
+        self.call(&ListGroups)
+    }
+
+    /// A group with its members and their shares.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with `GROUP_ID_NOT_FOUND`.
+    pub fn describe_group(&mut self, group: &str) -> Result<GroupDescription> {
+        self.call(&DescribeGroup(group))
+    }
+
+    /// Everything that a group has committed; nothing for one that there isn't.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::Unreachable`].
+    pub fn group_offsets(&mut self, group: &str) -> Result<Vec<CommittedOffset>> {
+        self.call(&GroupOffsets(group))
+    }
+
+    /// Commits offsets for a group that has no members. It is made, if there is none.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with `UNKNOWN_MEMBER_ID` while the group has members.
+    pub fn set_group_offsets(
+        &mut self,
+        group: &str,
+        offsets: &[(NamedPartition, Offset)],
+    ) -> Result<()> {
+        // A broker takes so many at a time.
+        for some in offsets.chunks(OFFSETS_PER_CALL_MAX) {
+            self.call(&SetGroupOffsets(group, some))?;
+        }
+        Ok(())
+    }
+
+    /// Forgets what a group has committed for these partitions.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], with `GROUP_SUBSCRIBED_TO_TOPIC` while a member reads the topic, with `GROUP_ID_NOT_FOUND`.
+    pub fn delete_group_offsets(
+        &mut self,
+        group: &str,
+        partitions: &[NamedPartition],
+    ) -> Result<()> {
+        for some in partitions.chunks(OFFSETS_PER_CALL_MAX) {
+            self.call(&DeleteGroupOffsets(group, some))?;
+        }
+        Ok(())
+    }
+
+    /// Forgets a group that has no members, with everything that it has committed.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] with `NON_EMPTY_GROUP` or `GROUP_ID_NOT_FOUND`; [`Error::Disconnected`] leaves open whether the
+    /// group is gone.
+    pub fn delete_group(&mut self, group: &str) -> Result<()> {
+        self.call(&DeleteGroup(group))
     }
 
     fn now(&self) -> Now {

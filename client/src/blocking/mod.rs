@@ -11,9 +11,11 @@ mod consumer;
 mod delivery;
 mod dial;
 mod driver;
+mod group;
 mod producer;
 
 pub use admin::Admin;
 pub use consumer::Consumer;
 pub use delivery::Delivery;
+pub use group::{GroupConsumer, RebalanceListener};
 pub use producer::Producer;

@@ -251,5 +251,8 @@ fn is_transient(code: ErrorCode) -> bool {
             | ErrorCode::OffsetNotAvailable
             | ErrorCode::FencedLeaderEpoch
             | ErrorCode::UnknownLeaderEpoch
+            | ErrorCode::CoordinatorLoadInProgress
+            | ErrorCode::CoordinatorNotAvailable
+            | ErrorCode::NotCoordinator
     )
 }

@@ -97,7 +97,11 @@ pub(crate) struct Answer<T> {
 #[derive(Debug)]
 enum Tag<T> {
     Hello,
-    Metadata { serial: u64, asked: Vec<Arc<str>> },
+    Metadata {
+        serial: u64,
+        asked: Vec<Arc<str>>,
+        is_about_all: bool,
+    },
     Owner(T),
 }
 
@@ -111,6 +115,8 @@ pub(crate) struct Cluster<T> {
     next_connection: u64,
     metadata: Metadata,
     topics_wanted: BTreeSet<Arc<str>>,
+    /// All topics are asked about, whether wanted by name or not.
+    wants_all: bool,
     refresh: Refresh,
     actions: VecDeque<Action>,
     lost: Vec<(ConnectionId, T)>,
@@ -143,6 +149,7 @@ impl<T> Cluster<T> {
             next_connection: 1,
             metadata: Metadata::default(),
             topics_wanted: BTreeSet::new(),
+            wants_all: false,
             actions: VecDeque::new(),
             lost: Vec::new(),
             last_fault: None,
@@ -235,6 +242,37 @@ impl<T> Cluster<T> {
         self.metadata.forget(name);
     }
 
+    /// Asks about all topics from now on, or only about those that are wanted by name.
+    pub(crate) fn set_wants_all(&mut self, wants_all: bool) {
+        if wants_all && !self.wants_all {
+            self.refresh.want_at_once();
+        }
+        self.wants_all = wants_all;
+    }
+
+    /// Asks about this topic too from now on; what is known of it stays.
+    pub(crate) fn want_topic(&mut self, name: &Arc<str>) {
+        if self.topics_wanted.insert(name.clone()) && self.metadata.topic(name).is_none() {
+            self.refresh.want_at_once();
+        }
+    }
+
+    /// Stops asking by name about topics for which `is_wanted` says no.
+    pub(crate) fn retain_topics(&mut self, is_wanted: impl Fn(&str) -> bool) {
+        self.topics_wanted.retain(|name| is_wanted(name));
+    }
+
+    /// How many partitions a topic has, as far as is known without asking.
+    pub(crate) fn known_size(&self, name: &str) -> Option<usize> {
+        let topic = self.metadata.topic(name)?;
+        (topic.error.is_none() && !topic.partitions.is_empty()).then_some(topic.partitions.len())
+    }
+
+    /// Every topic that is known to exist.
+    pub(crate) fn known_topics(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.metadata.topics()
+    }
+
     /// Asks for metadata; the answer will be at least as new as now once [`Self::refreshed`] says so of the number
     /// returned.
     pub(crate) fn want_refresh(&mut self) -> u64 {
@@ -266,6 +304,16 @@ impl<T> Cluster<T> {
         }
         self.reach(&leader.any_core, now)
             .map_or(Route::Wait, Route::Ready)
+    }
+
+    /// A ready connection to an address that a broker has told, or to any broker while that one does not answer.
+    pub(crate) fn route_to(&mut self, address: &Arc<str>, now: Now) -> Option<ConnectionId> {
+        let failed_before = self.addresses.has_failed(address);
+        let ready = self.reach(address, now);
+        match failed_before {
+            true => ready.or_else(|| self.any_ready()),
+            false => ready,
+        }
     }
 
     fn no_route(&mut self, topic: &str, partition: PartitionIndex, why: NoLeader) -> Route {
@@ -465,8 +513,17 @@ impl<T> Cluster<T> {
                 let welcome = connection.greeted(&context, &frame);
                 self.greeted(id, welcome, now);
             }
-            Tag::Metadata { serial, asked } => match wire::read_metadata(&context, &frame) {
-                Ok(answer) => self.metadata_arrived(serial, answer, &asked, now),
+            Tag::Metadata {
+                serial,
+                asked,
+                is_about_all,
+            } => match wire::read_metadata(&context, &frame) {
+                Ok(answer) => {
+                    if is_about_all {
+                        self.metadata.forget_all();
+                    }
+                    self.metadata_arrived(serial, answer, &asked, now);
+                }
                 Err(fault) => {
                     self.last_fault = Some(fault);
                     self.refresh.failed(now, &mut self.random);
@@ -588,8 +645,9 @@ impl<T> Cluster<T> {
     fn ask_for_metadata(&mut self, connection: ConnectionId, now: Now) {
         let asked: Vec<Arc<str>> = self.topics_wanted.iter().cloned().collect();
         let names: Vec<&str> = asked.iter().map(|name| &**name).collect();
+        let is_about_all = self.wants_all;
         let question = Question::Metadata {
-            topics: Some(&names),
+            topics: (!is_about_all).then_some(&names[..]),
         };
         let serial = self.refresh.sent();
         let deadline = now.after(self.config.request_timeout);
@@ -597,6 +655,7 @@ impl<T> Cluster<T> {
         let tag = Tag::Metadata {
             serial,
             asked: asked.clone(),
+            is_about_all,
         };
         self.send_tagged(connection, &question, Some(tag), deadline, now);
     }

@@ -70,6 +70,17 @@ impl Metadata {
         self.topics.remove(name);
     }
 
+    /// Forgets all topics: what comes next tells of all there are.
+    pub(crate) fn forget_all(&mut self) {
+        self.topics.clear();
+    }
+
+    /// The names of all topics that exist.
+    pub(crate) fn topics(&self) -> impl Iterator<Item = &Arc<str>> {
+        let existing = self.topics.values().filter(|topic| topic.error.is_none());
+        existing.map(|topic| &topic.name)
+    }
+
     pub(crate) fn leader(
         &self,
         topic: &str,

@@ -16,6 +16,9 @@ mod cluster;
 pub(crate) mod connection;
 pub mod consumer;
 mod frames;
+pub mod group;
+#[cfg(feature = "blocking")]
+pub(crate) mod group_calls;
 mod machine;
 pub(crate) mod messages;
 mod metadata;

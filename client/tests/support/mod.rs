@@ -4,13 +4,15 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub mod groups;
 pub mod network;
 pub mod server;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use bytes::Bytes;
-use tackboard_client::protocol::InFrame;
+use groups::Groups;
+use tackboard_client::protocol::{ConnectionId, InFrame};
 use tackboard_schema::ErrorCode;
 use tackboard_schema::frame::{ApiKey, Kind, encode_head, padding};
 use tackboard_schema::native::{self, FetchResultHead, HeadBuilder, ProduceResultHead, read_head};
@@ -87,6 +89,10 @@ pub struct Broker {
     /// Asked before every append.
     pub fault: FaultRule,
     heads: HeadBuilder,
+    /// The coordinator of groups, where a test has one. Its answers come later, by [`Groups::take_answers`].
+    pub groups: Option<Groups>,
+    /// Who asks: one of several clients, and its connection.
+    pub caller: (usize, ConnectionId),
 }
 
 impl Partition {
@@ -204,6 +210,8 @@ impl Broker {
             next_producer_id: 1000,
             fault: Box::new(|_, _, _| Fault::None),
             heads: HeadBuilder::new(),
+            groups: None,
+            caller: (0, ConnectionId(0)),
         }
     }
 
@@ -229,21 +237,21 @@ impl Broker {
                 head
             }
             ApiKey::ListOffsets => self.list_offsets(request.head()),
-            ApiKey::DescribeTopic
-            | ApiKey::Error
-            | ApiKey::FindCoordinator
+            ApiKey::FindCoordinator
             | ApiKey::JoinGroup
             | ApiKey::SyncGroup
             | ApiKey::Heartbeat
             | ApiKey::LeaveGroup
             | ApiKey::OffsetCommit
             | ApiKey::OffsetFetch
-            | ApiKey::ListGroups
-            | ApiKey::DescribeGroups
-            | ApiKey::DeleteGroups
-            | ApiKey::DeleteOffsets
-            | ApiKey::CreatePartitions
-            | ApiKey::AlterTopic => self
+                if self.groups.is_some() =>
+            {
+                let address = (self.host.clone(), self.core_port);
+                let groups = self.groups.as_mut()?;
+                groups.ask(self.caller, request, address);
+                return None;
+            }
+            _ => self
                 .heads
                 .error_response(ErrorCode::UnsupportedVersion, "not part of this broker")
                 .to_vec(),

@@ -36,10 +36,16 @@ struct Link {
     requests: VecDeque<InFrame>,
     /// Answers under way.
     answers: Vec<Vec<u8>>,
+    /// Answers to fetches that found nothing, and when they leave.
+    parked: Vec<(Now, Vec<u8>)>,
     address: Arc<str>,
 }
 
 pub struct Network {
+    /// Which of several clients of one broker this is.
+    pub client: usize,
+    /// How long a fetch that finds nothing waits.
+    pub fetch_wait: Duration,
     pub random: Random,
     pub weather: NetworkWeather,
     pub now: Now,
@@ -50,6 +56,8 @@ pub struct Network {
 impl Network {
     pub fn new(seed: u64, weather: NetworkWeather) -> Self {
         Self {
+            client: 0,
+            fetch_wait: Duration::ZERO,
             random: Random::new(seed),
             weather,
             now: Now::default(),
@@ -76,6 +84,7 @@ impl Network {
                         is_open: true,
                         requests: VecDeque::new(),
                         answers: Vec::new(),
+                        parked: Vec::new(),
                         address,
                     };
                     self.links.insert(connection, link);
@@ -105,6 +114,7 @@ impl Network {
         if let Some(link) = self.links.get_mut(&connection) {
             link.is_open = false;
             link.answers.clear();
+            link.parked.clear();
             if !arrives {
                 link.requests.clear();
             }
@@ -164,12 +174,62 @@ impl Network {
             for frame in frames {
                 machine.received(connection, frame, self.now);
             }
-        } else if let Some(request) = link.requests.pop_front()
-            && let Some(answer) = broker.answer(&request)
-            && link.is_open
-        {
-            link.answers.push(answer.frame);
+        } else if let Some(request) = link.requests.pop_front() {
+            broker.caller = (self.client, connection);
+            match broker.answer(&request) {
+                Some(answer) if link.is_open => {
+                    if answer.is_empty_fetch && !self.fetch_wait.is_zero() {
+                        link.parked
+                            .push((self.now.after(self.fetch_wait), answer.frame));
+                    } else {
+                        link.answers.push(answer.frame);
+                    }
+                }
+                _ => {}
+            }
         }
+    }
+
+    /// The broker answers a request that it took before.
+    pub fn deliver(&mut self, connection: ConnectionId, answer: Vec<u8>) {
+        if let Some(link) = self.links.get_mut(&connection).filter(|link| link.is_open) {
+            link.answers.push(answer);
+        }
+    }
+
+    /// When a fetch that waits is answered next.
+    pub fn next_answer(&self) -> Option<Now> {
+        let links = self.links.values();
+        let parked = links.flat_map(|link| link.parked.iter().map(|(due, _)| *due));
+        parked.min()
+    }
+
+    /// Something moves or breaks, without any time passing; false if there was nothing to move.
+    pub fn stir(&mut self, machine: &mut impl Machine, broker: &mut Broker) -> bool {
+        self.links
+            .retain(|_, link| link.is_open || !link.requests.is_empty());
+        let now = self.now;
+        for link in self.links.values_mut() {
+            let due = link.parked.extract_if(.., |(due, _)| *due <= now);
+            link.answers.extend(due.map(|(_, answer)| answer));
+        }
+        let is_busy =
+            |link: &Link| !link.requests.is_empty() || (link.is_open && !link.answers.is_empty());
+        let busy: Vec<_> = (self.links.iter())
+            .filter(|(_, link)| is_busy(link))
+            .map(|(id, _)| *id)
+            .collect();
+        let Some(index) = (busy.len() as u64).checked_sub(1) else {
+            self.turn(machine);
+            return false;
+        };
+        let chosen = busy[self.random.below(index + 1) as usize];
+        match self.happens(self.weather.cut) && self.links[&chosen].is_open {
+            true => self.close(machine, chosen),
+            false => self.move_bytes(machine, broker, chosen),
+        }
+        self.turn(machine);
+        true
     }
 
     /// To the next deadline when nothing else can happen, else a little.

@@ -23,6 +23,10 @@ impl ConsumerMachine {
         match &answer.tag {
             Tag::ListOffsets(asked) => self.handle_listed(&answer, asked, now),
             Tag::Fetch(asked) => self.handle_fetched(&answer, asked, now),
+            Tag::Group(ask) => {
+                let outcome = (*ask, Some((answer.context, answer.frame)));
+                self.group_outcomes.push(outcome);
+            }
         }
     }
 

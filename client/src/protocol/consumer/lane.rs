@@ -90,6 +90,12 @@ impl Lane {
         };
     }
 
+    /// Nobody reads it any longer.
+    pub(super) fn vacate(&mut self, generation: u64) {
+        self.seek(Start::Latest, generation);
+        self.is_paused = true;
+    }
+
     /// A broker has told where to begin.
     pub(super) fn found(&mut self, offset: Offset) {
         self.place = Place::At(offset);

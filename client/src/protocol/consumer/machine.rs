@@ -27,7 +27,9 @@ use crate::protocol::backoff::Backoff;
 use crate::protocol::cluster::{Action, Cluster, Route, TopicState};
 use crate::protocol::connection::ConnectionId;
 use crate::protocol::frames::InFrame;
+use crate::protocol::group::GroupAsk;
 use crate::protocol::machine::Machine;
+use crate::protocol::messages::Context;
 use crate::protocol::random::Random;
 use crate::protocol::time::{Now, earliest};
 use crate::protocol::wire::{Pipelining, Question};
@@ -37,7 +39,12 @@ use crate::protocol::wire::{Pipelining, Question};
 pub(crate) enum Tag {
     ListOffsets(Vec<Asked>),
     Fetch(Vec<Asked>),
+    /// A request of the group that the consumer is a member of.
+    Group(GroupAsk),
 }
+
+/// What came of a request of the group: its answer, or nothing.
+pub(crate) type GroupOutcome = (GroupAsk, Option<(Context, InFrame)>);
 
 /// A partition that a request asks about.
 #[derive(Clone, Copy, Debug)]
@@ -53,10 +60,14 @@ pub(crate) struct Asked {
 /// A consumer without its sockets. See [`Machine`] for how it is driven.
 pub struct ConsumerMachine {
     pub(super) config: ConsumerConfig,
-    pub(super) cluster: Cluster<Tag>,
+    pub(crate) cluster: Cluster<Tag>,
     pub(super) lanes: Vec<Lane>,
     slots: AHashMap<(Arc<str>, PartitionIndex), usize>,
+    /// Lanes of partitions that are assigned no longer, to be used again.
+    vacant: Vec<usize>,
     next_generation: u64,
+    /// Of the group's requests, one or none of each kind in flight.
+    pub(crate) group_outcomes: Vec<GroupOutcome>,
     /// Bytes that requests in flight may yield.
     pub(super) requested_bytes: usize,
     /// Where the next round over the partitions begins, so that none starves.
@@ -77,7 +88,9 @@ impl ConsumerMachine {
             config,
             lanes: Vec::new(),
             slots: AHashMap::new(),
+            vacant: Vec::new(),
             next_generation: 0,
+            group_outcomes: Vec::new(),
             requested_bytes: 0,
             rotation: 0,
             random: Random::new(seed.wrapping_add(1)),
@@ -107,17 +120,37 @@ impl ConsumerMachine {
     pub fn assign(&mut self, partitions: &[(&str, PartitionIndex, Start)]) {
         self.lanes.clear();
         self.slots.clear();
+        self.vacant.clear();
         for (topic, partition, start) in partitions {
-            self.next_generation += 1;
-            let key: (Arc<str>, PartitionIndex) = ((*topic).into(), *partition);
-            let lane = Lane::new(key.0.clone(), *partition, *start, self.next_generation);
-            match self.slots.get(&key) {
-                Some(slot) => self.lanes[*slot] = lane,
-                None => {
-                    self.slots.insert(key, self.lanes.len());
-                    self.lanes.push(lane);
-                }
+            self.assign_also((*topic).into(), *partition, *start);
+        }
+    }
+
+    /// Reads this partition too, or this one from elsewhere.
+    pub(crate) fn assign_also(&mut self, topic: Arc<str>, partition: PartitionIndex, start: Start) {
+        self.next_generation += 1;
+        let lane = Lane::new(topic.clone(), partition, start, self.next_generation);
+        let key = (topic, partition);
+        let slot = self.slots.get(&key).copied().or_else(|| self.vacant.pop());
+        match slot {
+            Some(slot) => {
+                self.lanes[slot] = lane;
+                self.slots.insert(key, slot);
             }
+            None => {
+                self.slots.insert(key, self.lanes.len());
+                self.lanes.push(lane);
+            }
+        }
+    }
+
+    /// Reads this partition no longer. What was fetched of it is dropped, as is what is still under way: its lane keeps
+    /// its place, which requests in flight name, until another partition takes it.
+    pub(crate) fn unassign(&mut self, topic: &Arc<str>, partition: PartitionIndex) {
+        if let Some(slot) = self.slots.remove(&(topic.clone(), partition)) {
+            self.next_generation += 1;
+            self.lanes[slot].vacate(self.next_generation);
+            self.vacant.push(slot);
         }
     }
 
@@ -371,7 +404,13 @@ impl ConsumerMachine {
 
     fn handle_lost(&mut self, now: Now) {
         for (_, tag) in self.cluster.take_lost() {
-            let (Tag::ListOffsets(asked) | Tag::Fetch(asked)) = tag;
+            let asked = match tag {
+                Tag::ListOffsets(asked) | Tag::Fetch(asked) => asked,
+                Tag::Group(ask) => {
+                    self.group_outcomes.push((ask, None));
+                    continue;
+                }
+            };
             for asked in asked {
                 if self.landed(&asked) {
                     self.hold_off(asked.lane, now);

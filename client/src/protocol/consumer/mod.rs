@@ -7,3 +7,4 @@ mod lane;
 mod machine;
 
 pub use machine::ConsumerMachine;
+pub(crate) use machine::Tag;

@@ -32,6 +32,9 @@
 //! 2. Whatever a broker sends, reading it ends in a value or an error, never in a panic; an error code that this client
 //!    does not know reads as `UNKNOWN_SERVER_ERROR` and keeps the broker's message.
 
+#[cfg(feature = "blocking")]
+pub(crate) mod group_admin;
+pub(crate) mod groups;
 pub(crate) mod kafka;
 mod native;
 #[cfg(feature = "blocking")]
@@ -82,6 +85,8 @@ pub(crate) enum Question<'a> {
     ListOffsets {
         entries: &'a [(&'a str, PartitionIndex, OffsetQuery)],
     },
+    /// To the coordinator of a group. Not on Kafka's wire.
+    Group(groups::GroupQuestion<'a>),
     /// To create a topic.
     #[cfg(feature = "blocking")]
     CreateTopic(&'a NewTopic),
@@ -109,6 +114,7 @@ impl Question<'_> {
             Self::Produce { .. } => ApiKey::Produce,
             Self::Fetch { .. } => ApiKey::Fetch,
             Self::ListOffsets { .. } => ApiKey::ListOffsets,
+            Self::Group(question) => question.api(),
             #[cfg(feature = "blocking")]
             Self::CreateTopic(_) => ApiKey::CreateTopic,
             #[cfg(feature = "blocking")]

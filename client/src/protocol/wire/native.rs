@@ -16,7 +16,7 @@ use tackboard_schema::{
 
 #[cfg(feature = "blocking")]
 use super::native_topics;
-use super::{FetchResult, ListOffsetsResult, ProduceResult, Question, address, are_dense};
+use super::{FetchResult, ListOffsetsResult, ProduceResult, Question, address, are_dense, groups};
 use crate::admin::{
     BrokerDescription, ClusterDescription, ListedOffset, OffsetQuery, PartitionSummary,
     TopicSummary,
@@ -64,6 +64,7 @@ fn head<'b>(builder: &'b mut HeadBuilder, question: &Question<'_>) -> &'b [u8] {
         } => builder.produce_request(request, entries),
         Question::Fetch { request, entries } => builder.fetch_request(request, entries),
         Question::ListOffsets { entries } => list_offsets_request(builder, entries),
+        Question::Group(question) => groups::head(builder, question),
         #[cfg(feature = "blocking")]
         Question::CreateTopic(topic) => native_topics::create_topic_request(builder, topic),
         #[cfg(feature = "blocking")]

@@ -148,6 +148,12 @@ fn api(question: &Question<'_>) -> Result<ApiKey, Unaskable> {
         Question::CreateTopic(_) => ApiKey::CreateTopics,
         #[cfg(feature = "blocking")]
         Question::DeleteTopic(_) => ApiKey::DeleteTopics,
+        Question::Group(_) => {
+            return Err(Unaskable {
+                code: ErrorCode::UnsupportedVersion,
+                message: "groups are joined and looked after through our own protocol".into(),
+            });
+        }
         #[cfg(feature = "blocking")]
         Question::CreatePartitions(..) | Question::AlterTopic(..) => {
             return Err(Unaskable {

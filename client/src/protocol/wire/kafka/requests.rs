@@ -63,6 +63,7 @@ pub(super) fn write(
         #[cfg(feature = "blocking")]
         Question::DeleteTopic(name) => to.encode(out, &delete_topics(name)),
         // Refused where its API is looked for.
+        Question::Group(_) => Ok(()),
         #[cfg(feature = "blocking")]
         Question::CreatePartitions(..) | Question::AlterTopic(..) | Question::DescribeTopic(_) => {
             Ok(())
