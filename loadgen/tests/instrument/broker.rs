@@ -4,6 +4,7 @@ use std::net::{SocketAddr, TcpListener};
 
 use tackboard_broker::config::{self, Sources};
 use tackboard_broker::embedded::{self, Handle};
+use tackboard_client::Protocol;
 
 /// Where clients are sent: another address of this machine, so that a proxy can have the same ports there.
 pub const PROXY_HOST: &str = "127.0.0.2";
@@ -14,25 +15,33 @@ const BROKER_HOST: &str = "127.0.0.1";
 /// A broker with one core, and the addresses at which it is and at which its clients look for it.
 pub struct Broker {
     handle: Handle,
+    protocol: Protocol,
     port: u16,
     /// Its data; goes after the broker.
     _folder: tempfile::TempDir,
 }
 
 impl Broker {
-    /// Starts it.
-    pub fn start() -> Self {
+    /// Starts it, to be spoken to in this protocol.
+    pub fn start(protocol: Protocol) -> Self {
         let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let port = free_ports();
         let cpu = tackboard_runtime::allowed_cpus()[0];
-        let sets = vec![
-            format!("cores=[{cpu}]"),
-            format!("native.bind={BROKER_HOST}:{port}"),
-            format!("native.core_bind={BROKER_HOST}:{}", port + 1),
-            "kafka.bind=off".to_owned(),
-            format!("native.advertised={PROXY_HOST}:{port}"),
-            "http.bind=off".to_owned(),
-        ];
+        let mut sets = vec![format!("cores=[{cpu}]"), "http.bind=off".to_owned()];
+        sets.extend(match protocol {
+            Protocol::Native => [
+                format!("native.bind={BROKER_HOST}:{port}"),
+                format!("native.core_bind={BROKER_HOST}:{}", port + 1),
+                format!("native.advertised={PROXY_HOST}:{port}"),
+                "kafka.bind=off".to_owned(),
+            ],
+            Protocol::Kafka => [
+                format!("native.bind={BROKER_HOST}:0"),
+                format!("native.core_bind={BROKER_HOST}:0"),
+                format!("kafka.advertised={PROXY_HOST}:{port}"),
+                format!("kafka.bind={BROKER_HOST}:{port}"),
+            ],
+        });
         let config = config::load(&Sources {
             file: None,
             data_dir: Some(folder.path().join("data")),
@@ -41,9 +50,15 @@ impl Broker {
         .unwrap();
         Self {
             handle: embedded::start(config).unwrap(),
+            protocol,
             port,
             _folder: folder,
         }
+    }
+
+    /// What it is to be spoken to in.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
     }
 
     /// Where clients begin.
@@ -57,7 +72,10 @@ impl Broker {
             let at = |host: &str| format!("{host}:{port}").parse().unwrap();
             (at(PROXY_HOST), at(BROKER_HOST))
         };
-        vec![road(self.port), road(self.port + 1)]
+        match self.protocol {
+            Protocol::Native => vec![road(self.port), road(self.port + 1)],
+            Protocol::Kafka => vec![road(self.port)],
+        }
     }
 
     /// Ends it.

@@ -4,7 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Mutex;
 
+use bytes::Bytes;
 use tackboard_schema::frame::{ApiKey, Parsed, parse};
+use tackboard_schema::kafka::{
+    self, LENGTH_PREFIX_BYTES, Records, RequestFrame, decode_response, response_correlation_id,
+};
 use tackboard_schema::native::{FetchResponse, read_head};
 use tackboard_schema::record_batch::{BatchIterator, BatchView};
 
@@ -41,11 +45,6 @@ struct State {
 }
 
 impl Damaged {
-    /// Partition, first offset and kind of all damage.
-    pub fn done(&self) -> BTreeSet<(i32, i64, Damage)> {
-        self.state.lock().unwrap().done.clone()
-    }
-
     fn damage(&self, partition: i32, batch: &mut [u8]) {
         let view = BatchView::first(batch).unwrap();
         let first = view.header().base_offset.0;
@@ -79,6 +78,77 @@ impl Damaged {
     }
 }
 
+/// The whole batches of a partition that lie at a place in a frame.
+fn batches(partition: i32, bytes: &[u8], at: Range<usize>) -> Vec<(i32, Range<usize>)> {
+    let mut parts = Vec::new();
+    let (begin, mut start) = (at.start, at.start);
+    let mut batches = BatchIterator::new(&bytes[at]);
+    while let Some(Ok(_)) = batches.next() {
+        let next = begin + batches.position();
+        parts.push((partition, start..next));
+        start = next;
+    }
+    parts
+}
+
+/// The same road for clients of Kafka.
+#[derive(Default)]
+pub struct KafkaDamaged {
+    damaged: Damaged,
+    /// Connection and id of each request for batches, with the version that its answer is in.
+    fetches: Mutex<BTreeMap<(u64, i32), i16>>,
+}
+
+impl Road for KafkaDamaged {
+    fn kafka_request(&self, connection: u64, bytes: &[u8]) {
+        let frame = Bytes::copy_from_slice(&bytes[LENGTH_PREFIX_BYTES..]);
+        let request = RequestFrame::open(frame).expect("a client sends what is served");
+        if request.api == kafka::ApiKey::Fetch {
+            let id = (connection, request.correlation_id);
+            self.fetches.lock().unwrap().insert(id, request.version);
+        }
+    }
+
+    fn answer(&self, connection: u64, bytes: &mut [u8]) {
+        let frame = Bytes::copy_from_slice(&bytes[LENGTH_PREFIX_BYTES..]);
+        let id = (connection, response_correlation_id(&frame).unwrap());
+        let Some(version) = self.fetches.lock().unwrap().remove(&id) else {
+            return;
+        };
+        let answer: kafka::FetchResponse = decode_response(frame.clone(), version).unwrap();
+        let partitions = answer.responses.iter().flat_map(|topic| &topic.partitions);
+        for partition in partitions {
+            let records = partition.records.as_ref().and_then(Records::bytes);
+            let Some(records) = records.filter(|records| !records.is_empty()) else {
+                continue;
+            };
+            let at = place(&frame, records);
+            let at = at.start + LENGTH_PREFIX_BYTES..at.end + LENGTH_PREFIX_BYTES;
+            for (partition, batch) in batches(partition.partition_index, bytes, at) {
+                self.damaged.damage(partition, &mut bytes[batch]);
+            }
+        }
+    }
+}
+
+/// A road on which damage is done.
+pub trait Damaging: Road {
+    /// Partition, first offset and kind of all damage.
+    fn done(&self) -> BTreeSet<(i32, i64, Damage)>;
+}
+
+impl Damaging for Damaged {
+    fn done(&self) -> BTreeSet<(i32, i64, Damage)> {
+        self.state.lock().unwrap().done.clone()
+    }
+}
+
+impl Damaging for KafkaDamaged {
+    fn done(&self) -> BTreeSet<(i32, i64, Damage)> {
+        self.damaged.done()
+    }
+}
+
 /// Where a part of some bytes lies in them.
 fn place(whole: &[u8], part: &[u8]) -> Range<usize> {
     let start = part.as_ptr() as usize - whole.as_ptr() as usize;
@@ -99,13 +169,7 @@ impl Road for Damaged {
             let mut at = frame.prefix.body_at();
             for result in head.results().into_iter().flatten() {
                 let end = at + result.byte_length() as usize;
-                let mut batches = BatchIterator::new(&bytes[at..end]);
-                let mut start = at;
-                while let Some(Ok(_)) = batches.next() {
-                    let next = at + batches.position();
-                    parts.push((result.partition(), start..next));
-                    start = next;
-                }
+                parts.extend(batches(result.partition(), bytes, at..end));
                 at = end;
             }
         }

@@ -14,9 +14,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
+use tackboard_client::Protocol;
 
 use broker::Broker;
-use damage::{Damage, Damaged};
+use damage::{Damage, Damaged, Damaging, KafkaDamaged};
 use delays::{Schedule, Seen, Stall};
 use proxy::{Proxy, Road};
 
@@ -31,7 +32,7 @@ fn alone() -> MutexGuard<'static, ()> {
 
 /// Runs the load generator over the road; its exit code and its JSON object.
 fn run(broker: &Broker, road: Arc<dyn Road>, arguments: &str) -> (Option<i32>, Value) {
-    let _proxy = Proxy::start(broker.roads(), road);
+    let _proxy = Proxy::start(broker.roads(), broker.protocol(), road);
     let output = Command::new(env!("CARGO_BIN_EXE_tackboard-loadgen"))
         .args(arguments.split_whitespace())
         .args(["--json", "--out", "none", "--broker", &broker.address()])
@@ -78,7 +79,7 @@ fn assert_near(what: &str, reported: Duration, expected: Duration) {
 #[test]
 fn percentiles_are_those_of_a_known_schedule_of_delays() {
     let _alone = alone();
-    let broker = Broker::start();
+    let broker = Broker::start(Protocol::Native);
     // Every producer has one event on its way at a time: the next falls due when the longest delay is over.
     let arguments = "run --mode produce --partitions 1 --producers 48 --rate 96 --duration 8s --linger 0 --durability written";
     let [from, to, period] = [50, 400, 500].map(Duration::from_millis);
@@ -99,7 +100,7 @@ fn percentiles_are_those_of_a_known_schedule_of_delays() {
 #[test]
 fn a_stall_is_charged_to_every_event_that_fell_due_in_it() {
     let _alone = alone();
-    let broker = Broker::start();
+    let broker = Broker::start(Protocol::Native);
     let rate = 500.0;
     let arguments = "run --mode produce --partitions 1 --producers 2 --rate 500 --duration 8s --durability written";
     let (length, period) = (Duration::from_secs(3), Duration::from_millis(4));
@@ -133,11 +134,22 @@ fn assert_all(object: &Value, waited: &[Seen]) {
 /// Events are damaged on their way to the consumer, under checksums that hold.
 #[test]
 fn damage_on_a_real_road_is_found_and_named() {
+    find_damage(Protocol::Native, Arc::new(Damaged::default()), "");
+}
+
+/// The same through the door for clients of Kafka.
+#[test]
+fn damage_on_the_road_of_kafkas_protocol_is_found_and_named() {
+    let road = Arc::new(KafkaDamaged::default());
+    find_damage(Protocol::Kafka, road, "--protocol kafka");
+}
+
+fn find_damage(protocol: Protocol, road: Arc<impl Damaging>, more: &str) {
     let _alone = alone();
-    let broker = Broker::start();
-    let road = Arc::new(Damaged::default());
+    let broker = Broker::start(protocol);
     let arguments = "verify --partitions 3 --producers 1 --rate 2k --duration 1500ms --linger 10ms --event-size 100";
-    let (code, object) = run(&broker, road.clone(), arguments);
+    let arguments = format!("{arguments} {more}");
+    let (code, object) = run(&broker, road.clone(), &arguments);
     let verified = &object["verified"];
     assert_eq!(code, Some(1), "{verified:#}");
 

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
+use tackboard_client::Protocol;
 use tackboard_schema::frame::{Frame, PREFIX_LENGTH, Parsed, parse};
+use tackboard_schema::kafka::LENGTH_PREFIX_BYTES;
 
 /// Longest frame that passes: the broker's own bound.
 const FRAME_BYTES_MAX: u32 = 16 << 20;
@@ -18,6 +20,9 @@ const FRAME_BYTES_MAX: u32 = 16 << 20;
 pub trait Road: Send + Sync + 'static {
     /// A request has come from a client; it is passed on when this returns.
     fn request(&self, _connection: u64, _frame: &Frame<'_>) {}
+
+    /// The same of a request in Kafka's protocol, with the four bytes of its length.
+    fn kafka_request(&self, _connection: u64, _frame: &[u8]) {}
 
     /// An answer has come from the broker; it is passed on, as it is then, when this returns.
     fn answer(&self, _connection: u64, _frame: &mut [u8]) {}
@@ -31,8 +36,12 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens at the first address of each pair and connects to the second.
-    pub fn start(addresses: Vec<(SocketAddr, SocketAddr)>, road: Arc<dyn Road>) -> Self {
+    /// Listens at the first address of each pair and connects to the second; this is what is spoken there.
+    pub fn start(
+        addresses: Vec<(SocketAddr, SocketAddr)>,
+        protocol: Protocol,
+        road: Arc<dyn Road>,
+    ) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let connections = Arc::new(AtomicU64::new(0));
         let listen = |&(here, there): &(SocketAddr, SocketAddr)| {
@@ -45,7 +54,7 @@ impl Proxy {
                     }
                     let number = connections.fetch_add(1, Ordering::SeqCst);
                     let (client, broker) = (client.unwrap(), TcpStream::connect(there).unwrap());
-                    connect(number, client, broker, &road).unwrap();
+                    connect(number, client, broker, protocol, &road).unwrap();
                 }
             })
         };
@@ -73,6 +82,7 @@ fn connect(
     number: u64,
     client: TcpStream,
     broker: TcpStream,
+    protocol: Protocol,
     road: &Arc<dyn Road>,
 ) -> io::Result<()> {
     client.set_nodelay(true)?;
@@ -81,7 +91,10 @@ fn connect(
     let (from_broker, to_broker) = (broker.try_clone()?, broker);
     let requests = road.clone();
     std::thread::spawn(move || {
-        pass(from_client, to_broker, |bytes| {
+        pass(from_client, to_broker, protocol, |bytes| {
+            if protocol == Protocol::Kafka {
+                return requests.kafka_request(number, bytes);
+            }
             let Ok(Parsed::Frame(frame, _)) = parse(bytes, FRAME_BYTES_MAX) else {
                 panic!("a client sends whole frames")
             };
@@ -90,7 +103,7 @@ fn connect(
     });
     let answers = road.clone();
     std::thread::spawn(move || {
-        pass(from_broker, to_client, |bytes| {
+        pass(from_broker, to_client, protocol, |bytes| {
             answers.answer(number, bytes)
         })
     });
@@ -98,9 +111,14 @@ fn connect(
 }
 
 /// Passes frames on until the source ends or the target does.
-fn pass(mut from: TcpStream, mut to: TcpStream, mut each: impl FnMut(&mut [u8])) {
+fn pass(
+    mut from: TcpStream,
+    mut to: TcpStream,
+    protocol: Protocol,
+    mut each: impl FnMut(&mut [u8]),
+) {
     let mut bytes = Vec::new();
-    while read_frame(&mut from, &mut bytes).is_ok() {
+    while read_frame(&mut from, protocol, &mut bytes).is_ok() {
         each(&mut bytes);
         if to.write_all(&bytes).is_err() {
             break;
@@ -110,11 +128,20 @@ fn pass(mut from: TcpStream, mut to: TcpStream, mut each: impl FnMut(&mut [u8]))
     let _ = from.shutdown(Shutdown::Both);
 }
 
-fn read_frame(from: &mut TcpStream, bytes: &mut Vec<u8>) -> io::Result<()> {
-    bytes.resize(PREFIX_LENGTH, 0);
+fn read_frame(from: &mut TcpStream, protocol: Protocol, bytes: &mut Vec<u8>) -> io::Result<()> {
+    let prefix = match protocol {
+        Protocol::Native => PREFIX_LENGTH,
+        Protocol::Kafka => LENGTH_PREFIX_BYTES,
+    };
+    bytes.resize(prefix, 0);
     from.read_exact(bytes)?;
-    let length = u32::from_le_bytes(bytes[..4].try_into().expect("four bytes"));
-    assert!(length <= FRAME_BYTES_MAX && length as usize >= PREFIX_LENGTH);
+    let length = bytes[..4].try_into().expect("four bytes");
+    // Ours counts itself, Kafka's does not.
+    let length = match protocol {
+        Protocol::Native => u32::from_le_bytes(length),
+        Protocol::Kafka => u32::from_be_bytes(length) + LENGTH_PREFIX_BYTES as u32,
+    };
+    assert!(length <= FRAME_BYTES_MAX && length as usize >= prefix);
     bytes.resize(length as usize, 0);
-    from.read_exact(&mut bytes[PREFIX_LENGTH..])
+    from.read_exact(&mut bytes[prefix..])
 }
