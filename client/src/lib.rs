@@ -1,7 +1,8 @@
 //! Native client of the Tackboard broker.
 //!
 //! Four clients, each over the native protocol (`docs/protocol.md`), each talking straight to the core that owns a
-//! partition, and through the listener that any core serves where that one does not answer:
+//! partition, and through the listener that any core serves where that one does not answer. With
+//! [`ClientConfig::protocol`] all but the members of groups speak Kafka's instead, with any broker that does:
 //!
 //! - [`Producer`]: batches by size and time, keeps several batches in flight, repeats what failed;
 //! - [`Consumer`]: reads partitions that the caller names, ahead of the caller up to a bound;

@@ -1,5 +1,5 @@
-//! A consumer over a network that loses connections at any point and answers in any order, while records are appended
-//! and the caller seeks and pauses.
+//! A consumer over a network that loses connections at any point and answers in any order (in Kafka's protocol in that of
+//! the requests, and with batches cut short), while records are appended and the caller seeks and pauses.
 //!
 //! Checked: between two seeks of a partition every record is handed out once, in the order of the log, from the place
 //! that was asked for; after the faults have stopped everything is handed out.
@@ -13,7 +13,7 @@ use support::network::{Network, NetworkWeather};
 use tackboard_client::protocol::Random;
 use tackboard_client::protocol::consumer::ConsumerMachine;
 use tackboard_client::{
-    Compression, ConsumerConfig, Offset, PartitionIndex, Records, Start, TimestampMs,
+    Compression, ConsumerConfig, Offset, PartitionIndex, Protocol, Records, Start, TimestampMs,
 };
 use tackboard_schema::record_batch::{BatchBuilder, BatchView};
 
@@ -32,7 +32,7 @@ struct Simulation {
 }
 
 impl Simulation {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, protocol: Protocol) -> Self {
         let mut random = Random::new(seed);
         let weather = NetworkWeather {
             cut: random.below(60),
@@ -40,19 +40,20 @@ impl Simulation {
             refuse_dial: random.below(300),
         };
         let partition_fetch_bytes_max = 200 + random.below(2000) as u32;
-        let config = ConsumerConfig {
+        let mut config = ConsumerConfig {
             partition_fetch_bytes_max,
             prefetch_bytes_max: partition_fetch_bytes_max as usize * (1 + random.below(6) as usize),
             poll_bytes_max: 1 + random.below(4000) as usize,
             ..ConsumerConfig::default()
         };
+        config.client.protocol = protocol;
         let mut machine = ConsumerMachine::new(&["broker:7400"], config, seed).unwrap();
         let all =
             [0, 1, 2].map(|partition| ("t", PartitionIndex(partition), Start::Offset(Offset(0))));
         machine.assign(&all);
         Self {
             random,
-            network: Network::new(seed ^ 0x1234, weather),
+            network: Network::new(seed ^ 0x1234, protocol, weather),
             machine,
             broker: Broker::new(&[("t", PARTITIONS)]),
             appended: [0; PARTITIONS],
@@ -175,9 +176,9 @@ impl Simulation {
     }
 }
 
-fn run_seed(seed: u64) -> usize {
-    std::panic::catch_unwind(|| Simulation::new(seed).run()).unwrap_or_else(|panic| {
-        eprintln!("SIM_SEED={seed}");
+fn run_seed(seed: u64, protocol: Protocol) -> usize {
+    std::panic::catch_unwind(|| Simulation::new(seed, protocol).run()).unwrap_or_else(|panic| {
+        eprintln!("SIM_SEED={seed} {protocol:?}");
         std::panic::resume_unwind(panic);
     })
 }
@@ -189,9 +190,20 @@ fn number(name: &str) -> Option<u64> {
 
 #[test]
 fn every_record_once_and_in_order() {
+    run_all(Protocol::Native);
+}
+
+#[test]
+fn and_in_kafkas_protocol() {
+    run_all(Protocol::Kafka);
+}
+
+fn run_all(protocol: Protocol) {
     let handed_out: usize = match number("SIM_SEED") {
-        Some(seed) => run_seed(seed),
-        None => (0..number("SIM_RUNS").unwrap_or(40)).map(run_seed).sum(),
+        Some(seed) => run_seed(seed, protocol),
+        None => (0..number("SIM_RUNS").unwrap_or(40))
+            .map(|seed| run_seed(seed, protocol))
+            .sum(),
     };
     assert!(handed_out > 1000);
 }

@@ -20,8 +20,8 @@ use tackboard_client::protocol::group::{
 };
 use tackboard_client::protocol::{Machine, Now, Random, earliest};
 use tackboard_client::{
-    ClientConfig, Compression, ConsumerConfig, Error, GroupConfig, Offset, OffsetReset, Records,
-    Start, TimestampMs,
+    ClientConfig, Compression, ConsumerConfig, Error, GroupConfig, Offset, OffsetReset, Protocol,
+    Records, Start, TimestampMs,
 };
 use tackboard_logic::group::interface::GroupSettings;
 use tackboard_schema::ErrorCode;
@@ -122,7 +122,7 @@ impl Simulation {
             0 => machine.subscribe(["t"], self.now),
             _ => machine.subscribe_pattern(Pattern::new("t").unwrap(), self.now),
         }
-        let mut network = Network::new(seed ^ 0x1234, self.weather);
+        let mut network = Network::new(seed ^ 0x1234, Protocol::Native, self.weather);
         network.client = self.clients;
         network.fetch_wait = Duration::from_millis(100);
         network.now = self.now;

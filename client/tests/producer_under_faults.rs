@@ -1,5 +1,6 @@
 //! A producer over a network that loses connections at any point, delivers what was sent on them late or never, and
-//! answers in any order, to a broker that refuses batches, or appends them and says otherwise.
+//! answers in any order (in Kafka's protocol in theirs), to a broker that refuses batches, or appends them and says
+//! otherwise.
 //!
 //! Checked at the end of every run, for each partition:
 //! 1. no record is in the log twice;
@@ -22,7 +23,7 @@ use tackboard_client::protocol::Random;
 use tackboard_client::protocol::producer::{AppendError, ProducerMachine, TopicLookup};
 use tackboard_client::{
     Compression, Error, ErrorCode, Keyless, PartitionIndex, Partitioner, ProducerConfig,
-    ProducerRecord,
+    ProducerRecord, Protocol,
 };
 use tackboard_schema::{Offset, TimestampMs};
 
@@ -65,7 +66,7 @@ struct Fate {
 }
 
 impl Simulation {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, protocol: Protocol) -> Self {
         let mut random = Random::new(seed);
         let mut part = |most: u64| {
             if random.below(2) == 0 {
@@ -100,6 +101,7 @@ impl Simulation {
             delivery_timeout: Duration::from_secs(if random.below(3) == 0 { 2 } else { 600 }),
             ..ProducerConfig::default()
         };
+        config.client.protocol = protocol;
         config.client.request_timeout = Duration::from_millis(500 + random.below(3000));
         let is_stormy = Arc::new(Mutex::new(true));
         let mut broker = Broker::new(&[("t", PARTITIONS)]);
@@ -108,7 +110,7 @@ impl Simulation {
             machine: ProducerMachine::new(&["broker:7400"], config, seed).unwrap(),
             random,
             weather,
-            network: Network::new(seed ^ 0x1234, network),
+            network: Network::new(seed ^ 0x1234, protocol, network),
             broker,
             is_stormy,
             batches: HashMap::new(),
@@ -304,16 +306,16 @@ impl Seen {
     }
 }
 
-fn run_seed(seed: u64) -> Vec<Fate> {
+fn run_seed(seed: u64, protocol: Protocol) -> Vec<Fate> {
     let outcome = std::panic::catch_unwind(|| {
-        let mut simulation = Simulation::new(seed);
+        let mut simulation = Simulation::new(seed, protocol);
         simulation.run();
         simulation.fates
     });
     outcome.unwrap_or_else(|panic| {
         eprintln!(
-            "SIM_SEED={seed} weather {:?}",
-            Simulation::new(seed).weather
+            "SIM_SEED={seed} {protocol:?} weather {:?}",
+            Simulation::new(seed, protocol).weather
         );
         std::panic::resume_unwind(panic);
     })
@@ -327,12 +329,21 @@ fn number(name: &str) -> Option<u64> {
 
 #[test]
 fn nothing_acknowledged_is_lost_reordered_or_doubled() {
+    run_all(Protocol::Native);
+}
+
+#[test]
+fn nor_in_kafkas_protocol() {
+    run_all(Protocol::Kafka);
+}
+
+fn run_all(protocol: Protocol) {
     if let Some(seed) = number("SIM_SEED") {
-        run_seed(seed);
+        run_seed(seed, protocol);
         return;
     }
     let mut seen = Seen::default();
-    (0..number("SIM_RUNS").unwrap_or(60)).for_each(|seed| seen.add(&run_seed(seed)));
+    (0..number("SIM_RUNS").unwrap_or(60)).for_each(|seed| seen.add(&run_seed(seed, protocol)));
     // Runs in which little happens would prove little.
     assert!(
         seen.acknowledged > 10_000 && seen.unknown > 50 && seen.refused > 50,
@@ -343,7 +354,7 @@ fn nothing_acknowledged_is_lost_reordered_or_doubled() {
 #[test]
 fn the_same_seed_runs_the_same_way() {
     let run = |seed| {
-        let mut simulation = Simulation::new(seed);
+        let mut simulation = Simulation::new(seed, Protocol::Native);
         simulation.run();
         simulation
             .fates

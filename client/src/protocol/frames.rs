@@ -46,8 +46,14 @@ impl InFrame {
 pub struct KafkaFrame {
     /// Which request it answers.
     pub(crate) correlation_id: CorrelationId,
+    bytes: Bytes,
+}
+
+impl KafkaFrame {
     /// What stands behind the length.
-    pub(crate) bytes: Bytes,
+    pub fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
 }
 
 /// A whole frame of our own protocol.

@@ -5,6 +5,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub mod groups;
+mod kafka;
 pub mod network;
 pub mod server;
 
@@ -219,8 +220,9 @@ impl Broker {
     pub fn answer(&mut self, request: &InFrame) -> Option<Answer> {
         let mut body = Vec::new();
         let mut is_empty_fetch = false;
-        let InFrame::Native(request) = request else {
-            panic!("a frame of Kafka's");
+        let request = match request {
+            InFrame::Native(request) => request,
+            InFrame::Kafka(request) => return self.answer_kafka(request),
         };
         let api = ApiKey::from_key(request.prefix.api_key).expect("our client knows the APIs");
         let head = match api {

@@ -49,20 +49,22 @@ pub struct Network {
     pub random: Random,
     pub weather: NetworkWeather,
     pub now: Now,
+    protocol: Protocol,
     links: BTreeMap<ConnectionId, Link>,
     answer_reader: FrameReader,
 }
 
 impl Network {
-    pub fn new(seed: u64, weather: NetworkWeather) -> Self {
+    pub fn new(seed: u64, protocol: Protocol, weather: NetworkWeather) -> Self {
         Self {
             client: 0,
             fetch_wait: Duration::ZERO,
             random: Random::new(seed),
             weather,
             now: Now::default(),
+            protocol,
             links: BTreeMap::new(),
-            answer_reader: FrameReader::new(Protocol::Native, FRAME_BYTES_MAX),
+            answer_reader: FrameReader::new(protocol, FRAME_BYTES_MAX),
         }
     }
 
@@ -80,7 +82,7 @@ impl Network {
                     address,
                 } => {
                     let link = Link {
-                        reader: FrameReader::new(Protocol::Native, FRAME_BYTES_MAX),
+                        reader: FrameReader::new(self.protocol, FRAME_BYTES_MAX),
                         is_open: true,
                         requests: VecDeque::new(),
                         answers: Vec::new(),
@@ -167,8 +169,14 @@ impl Network {
         let link = self.links.get_mut(&connection).expect("it was just found");
         let has_answers = link.is_open && !link.answers.is_empty();
         if has_answers && (link.requests.is_empty() || self.random.below(2) == 0) {
-            let chosen = self.random.below(link.answers.len() as u64) as usize;
-            let answer = link.answers.swap_remove(chosen);
+            let answer = match self.protocol {
+                Protocol::Native => {
+                    let chosen = self.random.below(link.answers.len() as u64) as usize;
+                    link.answers.swap_remove(chosen)
+                }
+                // Its answers come in order.
+                Protocol::Kafka => link.answers.remove(0),
+            };
             let mut frames = VecDeque::new();
             feed(&mut self.answer_reader, &answer, &mut frames);
             for frame in frames {

@@ -29,7 +29,7 @@ use crate::protocol::wire::{FetchResult, ListOffsetsResult, ProduceResult, addre
 impl Context {
     /// The answer.
     fn decode<R: Response>(&self, frame: &KafkaFrame) -> Result<R> {
-        decode_response(frame.bytes.clone(), self.version).map_err(|fault| self.fault(fault))
+        decode_response(frame.bytes().clone(), self.version).map_err(|fault| self.fault(fault))
     }
 
     /// `Ok` for code 0, else the refusal, in the broker's words or else in ours.
