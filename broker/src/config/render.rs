@@ -103,9 +103,13 @@ started (exit code 2). Of a file that is no TOML the first such place is told, w
 const TOPIC_START: &str = "
 ## Topic settings
 
-Set when a topic is created: `tackboard topic create NAME --config KEY=VALUE`. Clients of Kafka can also change them
-later, and what is changed holds at once. What a topic does not set it takes from the broker's setting, also when that
-changes later. Settings with one allowed value are there for tools that name them.
+Set when a topic is created, `tackboard topic create NAME --config KEY=VALUE`, or later, `tackboard topic alter NAME
+--config KEY=VALUE --reset KEY`; what is changed holds at once. What a topic does not set it takes from the broker's
+setting, also when that changes later.
+
+Clients of Kafka create and alter topics with the same settings, some of them under a longer name. To their tools the
+broker's own settings (all those above) are those of its broker resource, which can be described and not altered. Settings
+with one allowed value are there for tools that name them.
 
 Values are plain numbers of milliseconds and bytes, as in Kafka; the command line also takes `\"7 d\"` and `\"128 MiB\"`.
 

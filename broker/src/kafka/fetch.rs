@@ -1,4 +1,11 @@
-//! Fetch. Sessions are not kept: every answer has session 0, and clients then name all their partitions each time.
+//! Fetch, versions 4-12 (the decoder knows later ones, which name topics by id; they are not taken).
+//!
+//! The first batch is told whole, however few bytes were asked for (KIP-74); an offset within a batch is answered with the
+//! whole batch. An epoch of the leader that is not the one in force is refused (KIP-320).
+//!
+//! Not honoured: sessions (KIP-227): every answer has session 0, and clients then name all their partitions each time.
+//! `isolation_level`: there are no transactions, so the last stable offset is the high watermark. `rack_id` (KIP-392):
+//! there is no other replica to prefer. `replica_id`: nobody follows this broker.
 
 use bytes::Bytes;
 use tackboard_logic::request::fetch::Bounds;

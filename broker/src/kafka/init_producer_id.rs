@@ -1,4 +1,6 @@
-//! InitProducerId, without transactions.
+//! InitProducerId, versions 0-4, for producers without transactions: a new id each time, with epoch 0.
+//!
+//! Not offered: transactions, which are refused.
 
 use tackboard_schema::{
     CorrelationId, ErrorCode, ProducerId,

@@ -1,4 +1,10 @@
-//! ListOffsets.
+//! ListOffsets, versions 1-6 (the decoder knows later ones, for special values that are not answered; they are not taken).
+//!
+//! -1 is the high watermark, -2 the log's start; a time is the first record that is not older, or offset -1 if there is
+//! none.
+//!
+//! Not honoured: `isolation_level`: there are no transactions, so the last stable offset is the high watermark. The leader
+//! epoch of what is found is not told (-1).
 
 use tackboard_logic::request::lookup::ListedOffset;
 use tackboard_schema::{

@@ -1,4 +1,9 @@
-//! Metadata.
+//! Metadata, versions 0-12, with topic ids from 10 on and by topic id from 12 on.
+//!
+//! A topic that is asked for and not there is created, where setting and request allow it: the client is told to ask again
+//! (`LEADER_NOT_AVAILABLE`). A topic that a request names twice is told once.
+//!
+//! Not told: the operations that a client may do on a topic or on the cluster; there is no access control.
 
 use std::collections::BTreeSet;
 

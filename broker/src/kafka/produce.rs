@@ -1,4 +1,11 @@
-//! Produce.
+//! Produce, versions 3-11; advertised from 0, because old librdkafka take from that whether they may compress.
+//!
+//! A partition gets one batch of magic 2 or is refused. Acks weaker than the topic's floor are raised to it; a client that
+//! wants no answer gets none all the same, and loses its connection when anything of the request fails. The durability is
+//! the topic's. Batches with a producer id are told apart from their repetitions (KIP-98).
+//!
+//! Not offered: transactions, which are refused. Not told: `record_errors` and `log_append_time` (records keep their
+//! producer's timestamps), and `current_leader` (KIP-951).
 
 use std::convert::identity;
 
