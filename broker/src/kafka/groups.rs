@@ -2,12 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use tackboard_logic::{
-    group::interface::{MemberRef, NamedPartition},
-    request::by_core::ByCore,
-};
+use tackboard_logic::group::interface::{MemberRef, NamedPartition};
 use tackboard_schema::{
-    CorrelationId, ErrorCode, PartitionIndex,
+    CorrelationId, ErrorCode,
     kafka::{
         ApiKey, DeleteGroupsRequest, DescribeGroupsRequest, FindCoordinatorRequest,
         LeaveGroupRequest, OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest,
@@ -27,9 +24,8 @@ use super::{
 use crate::{
     native::connection::Connection,
     shard::{
-        groups::{GroupAnswer, GroupRequest, OFFSETS_TOPIC},
-        request::{Body, Entry, Failure, Origin, Work},
-        topics::Place,
+        groups::{GroupAnswer, GroupQuestion, GroupRequest},
+        request::Entry,
     },
 };
 
@@ -108,9 +104,6 @@ pub(super) fn handle(call: Call<'_>, frame: RequestFrame) -> Result<(), FrameFau
     Ok(())
 }
 
-/// A question to one coordinator.
-pub(super) type Question = (PartitionIndex, Result<Place, Failure>, GroupRequest);
-
 /// Asks one coordinator.
 pub(super) fn ask_one(mut call: Call<'_>, group: &str, named: Named, wanted: GroupRequest) {
     let question = find(&mut call, group, wanted);
@@ -118,13 +111,13 @@ pub(super) fn ask_one(mut call: Call<'_>, group: &str, named: Named, wanted: Gro
 }
 
 /// A question to the coordinator of a group.
-pub(super) fn find(call: &mut Call<'_>, group: &str, wanted: GroupRequest) -> Question {
+pub(super) fn find(call: &mut Call<'_>, group: &str, wanted: GroupRequest) -> GroupQuestion {
     let (index, place) = call.state.coordinator_of(group);
     (index, place, wanted)
 }
 
 /// Asks coordinators, and keeps what was named for the answer.
-pub(super) fn ask(call: Call<'_>, named: Named, questions: Vec<Question>) {
+pub(super) fn ask(call: Call<'_>, named: Named, questions: Vec<GroupQuestion>) {
     let Call {
         state,
         connection,
@@ -133,32 +126,7 @@ pub(super) fn ask(call: Call<'_>, named: Named, questions: Vec<Question>) {
         ..
     } = call;
     answers.with(number, |asked| asked.form = Form::Groups(named));
-    let admitted = state.admit_entries(connection, questions.len());
-    let entries = questions
-        .iter()
-        .map(|(index, ..)| Entry::waiting(OFFSETS_TOPIC.into(), *index));
-    let body = Body::Groups {
-        entries: entries.collect(),
-    };
-    let key = state.begin(Origin::Connection(connection.clone()), number, 0, body);
-    let mut elsewhere = ByCore::default();
-    for (index, (_, place, wanted)) in (0..).zip(questions) {
-        let place = admitted.clone().and(place);
-        match place {
-            Ok(Place::Here(log)) => state.group_here(key, index, log, wanted),
-            Ok(Place::There(core, partition)) => elsewhere.add(core, index, (partition, wanted)),
-            Err(failure) => state.entry_failed(key, index, failure),
-        }
-    }
-    // A join may wait at another core for as long as a fetch.
-    if let Err(failure) = state.admit_fetch_calls(connection, elsewhere.len()) {
-        let refused = std::mem::take(&mut elsewhere).into_parts();
-        for index in refused.into_iter().flat_map(|part| part.indexes) {
-            state.entry_failed(key, index, failure.clone());
-        }
-    }
-    state.call_each(key, elsewhere, Work::Groups);
-    state.handed_out(key);
+    state.ask_groups(connection, number, questions, None);
 }
 
 /// What a request names several times is asked and told once: a short request has no long answer.

@@ -36,12 +36,7 @@ pub(super) fn handle(call: Call<'_>, request: &OffsetCommitRequest) {
         })
     });
     let entries: Vec<_> = entries.collect();
-    let topics = &call.state.topics;
-    let exists = |partition: &NamedPartition| {
-        let index = usize::try_from(partition.partition).ok();
-        let topic = topics.topic(&partition.topic);
-        index.is_some_and(|index| topic.is_some_and(|topic| index < topic.partitions.len()))
-    };
+    let exists = |partition: &NamedPartition| call.state.has_partition(partition);
     let named = entries
         .iter()
         .map(|entry| (entry.partition.clone(), exists(&entry.partition)));

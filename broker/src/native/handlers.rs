@@ -22,7 +22,7 @@ use tackboard_schema::{
     },
 };
 
-use super::{answer::send_head, connection::Connection};
+use super::{answer::send_head, connection::Connection, groups};
 use crate::shard::{
     placed::{FetchFrom, Placed, find_topic, place_of, place_to_write},
     request::{Failure, Levels},
@@ -94,8 +94,7 @@ fn dispatch(
         Some(ApiKey::Fetch) => fetch(state, connection, id, frame.head),
         Some(ApiKey::ListOffsets) => list_offsets(state, connection, id, frame.head),
         Some(
-            ApiKey::Error
-            | ApiKey::FindCoordinator
+            api @ (ApiKey::FindCoordinator
             | ApiKey::JoinGroup
             | ApiKey::SyncGroup
             | ApiKey::Heartbeat
@@ -105,9 +104,9 @@ fn dispatch(
             | ApiKey::ListGroups
             | ApiKey::DescribeGroups
             | ApiKey::DeleteGroups
-            | ApiKey::DeleteOffsets,
-        )
-        | None => {
+            | ApiKey::DeleteOffsets),
+        ) => groups::handle(state, connection, api, frame),
+        Some(ApiKey::Error) | None => {
             let message = format!(
                 "api_key {} is not one that can be asked for",
                 prefix.api_key
@@ -213,7 +212,7 @@ fn alter_topic(
 }
 
 /// A topic name of a length that a topic can have. Longer ones are not looked at, nor repeated to anybody.
-fn short(name: &str) -> Result<&str, Failure> {
+pub(super) fn short(name: &str) -> Result<&str, Failure> {
     if name.len() <= TOPIC_NAME_LENGTH_MAX {
         return Ok(name);
     }
@@ -224,7 +223,8 @@ fn short(name: &str) -> Result<&str, Failure> {
     Err(Failure::new(ErrorCode::InvalidTopicException, message))
 }
 
-fn bounded(entries: usize) -> Result<(), Failure> {
+/// The number of entries of a request, if it is one that is taken.
+pub(super) fn bounded(entries: usize) -> Result<(), Failure> {
     if (1..=ENTRIES_MAX).contains(&entries) {
         return Ok(());
     }

@@ -223,7 +223,7 @@ impl State {
             (Body::Describe { entries }, WorkOutcome::Describe(outcomes)) => {
                 fill(entries, indexes, outcomes);
             }
-            (Body::Groups { entries }, WorkOutcome::Groups(outcomes)) => {
+            (Body::Groups { entries, .. }, WorkOutcome::Groups(outcomes)) => {
                 fill(entries, indexes, outcomes);
             }
             _ => unreachable!("a core answers the question it was asked"),
@@ -244,7 +244,7 @@ impl State {
             Body::DeleteRecords { entries } => WorkOutcome::DeleteRecords(all_taken(entries)),
             Body::EpochEnds { entries } => WorkOutcome::EpochEnds(all_taken(entries)),
             Body::Describe { entries } => WorkOutcome::Describe(all_taken(entries)),
-            Body::Groups { entries } => WorkOutcome::Groups(all_taken(entries)),
+            Body::Groups { entries, .. } => WorkOutcome::Groups(all_taken(entries)),
         }
     }
 
@@ -320,7 +320,10 @@ impl State {
 
     fn groups_for(&mut self, origin: Origin, entries: Vec<(TopicPartition, GroupRequest)>) -> Key {
         let names = entries.iter().map(|(name, _)| *name);
-        let request = self.begin_for(origin, names, |entries| Body::Groups { entries });
+        let request = self.begin_for(origin, names, |entries| Body::Groups {
+            entries,
+            asked: None,
+        });
         for (index, (name, wanted)) in (0..).zip(entries) {
             match self.topics.served(name) {
                 Ok(log) => self.group_here(request, index, log, wanted),

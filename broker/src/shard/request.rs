@@ -29,7 +29,7 @@ use super::{
     loan::Loan,
     slab::Key,
 };
-use crate::native::connection::Connection;
+use crate::native::{connection::Connection, groups::Asked};
 
 /// Where the answer goes.
 pub enum Origin {
@@ -222,6 +222,8 @@ pub enum Body {
     Groups {
         /// One a question.
         entries: Vec<Entry<GroupAnswer>>,
+        /// What a request of our own protocol named, for its answer.
+        asked: Option<Box<Asked>>,
     },
 }
 
@@ -235,7 +237,7 @@ impl Body {
             Body::EpochEnds { entries } => entries.len(),
             Body::DeleteRecords { entries } => entries.len(),
             Body::Describe { entries } => entries.len(),
-            Body::Groups { entries } => entries.len(),
+            Body::Groups { entries, .. } => entries.len(),
         }
     }
 }

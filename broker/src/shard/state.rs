@@ -34,7 +34,7 @@ use crate::{
     config::Config,
     disk::{chunks::Chunks, segments::LogFiles},
     kafka,
-    native::{answer, connection::Connection},
+    native::{self, answer, connection::Connection},
 };
 
 /// A log that is open on this core.
@@ -283,7 +283,7 @@ impl State {
             Body::EpochEnds { entries } => first_failure(entries),
             Body::DeleteRecords { entries } => first_failure(entries),
             Body::Describe { entries } => first_failure(entries),
-            Body::Groups { entries } => first_failure(entries),
+            Body::Groups { entries, .. } => first_failure(entries),
         };
         if let Some((topic, partition, failure)) = failure {
             self.metrics().requests_refused.increment();
@@ -312,7 +312,7 @@ impl State {
                 Body::DeleteRecords { entries } => {
                     kafka::delete_records::answer(answers, connection, number, &entries);
                 }
-                Body::Groups { entries } => {
+                Body::Groups { entries, .. } => {
                     kafka::groups::answer(answers, connection, number, entries);
                 }
                 Body::Describe { .. } | Body::Fetch { .. } => {
@@ -328,6 +328,10 @@ impl State {
                 answer::list_offsets(heads, connection, number, &entries);
             }
             Body::Describe { entries } => self.answer_description(connection, number, &entries),
+            Body::Groups {
+                entries,
+                asked: Some(asked),
+            } => native::groups::answer(heads, connection, number, &asked, entries),
             Body::EpochEnds { .. }
             | Body::DeleteRecords { .. }
             | Body::Groups { .. }

@@ -316,7 +316,7 @@ impl State {
             Body::EpochEnds { entries } => entries[index].outcome = Some(Err(failure)),
             Body::DeleteRecords { entries } => entries[index].outcome = Some(Err(failure)),
             Body::Describe { entries } => entries[index].outcome = Some(Err(failure)),
-            Body::Groups { entries } => entries[index].outcome = Some(Err(failure)),
+            Body::Groups { entries, .. } => entries[index].outcome = Some(Err(failure)),
         }
     }
 

@@ -7,11 +7,13 @@
 //!
 //! Not here: what becomes of groups (`tackboard_logic::group`), and the words of the requests (`kafka`).
 
+mod ask;
 mod log;
 
 use std::{collections::VecDeque, rc::Rc, sync::Arc, time::Duration};
 
 use ahash::AHashMap;
+pub use ask::GroupQuestion;
 pub use log::GroupWork;
 use log::{Loading, Rewrite};
 use tackboard_logic::{
@@ -252,7 +254,7 @@ impl State {
 
     fn entry_grouped(&mut self, request: Key, entry: u32, outcome: Result<GroupAnswer, Failure>) {
         if let Some(Pending {
-            body: Body::Groups { entries },
+            body: Body::Groups { entries, .. },
             ..
         }) = self.requests.get_mut(request)
         {
@@ -272,7 +274,7 @@ impl State {
                 from_them && matches!(pending.body, Body::Groups { .. })
             });
             if is_theirs && let Some(mut pending) = self.requests.remove(request) {
-                if let Body::Groups { entries } = &mut pending.body {
+                if let Body::Groups { entries, .. } = &mut pending.body {
                     let open = entries.iter_mut().filter(|entry| entry.outcome.is_none());
                     let stopping = || Err(Failure::plain(ErrorCode::ShuttingDown));
                     open.for_each(|entry| entry.outcome = Some(stopping()));
