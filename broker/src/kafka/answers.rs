@@ -77,14 +77,19 @@ impl Answers {
     }
 
     /// Answers a request with a frame, or with none. What waited for it goes out as well.
-    pub fn send(&self, connection: &Connection, number: CorrelationId, frame: Option<OutFrame>) {
+    pub fn send(
+        &self,
+        connection: &Connection,
+        number: CorrelationId,
+        mut frame: Option<OutFrame>,
+    ) {
         let mut owed = self.owed.borrow_mut();
         if owed.question(number.0).is_none() {
             return;
         }
-        if let Some(frame) = &frame {
+        if let Some(frame) = &mut frame {
             // It takes memory from now on, whenever its turn to be sent comes.
-            connection.answer_known(frame.length);
+            connection.answer_known(frame);
         }
         owed.answer(number.0, frame);
         while let Some(frame) = owed.next_due() {

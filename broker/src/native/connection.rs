@@ -7,13 +7,19 @@ use std::{
     rc::Rc,
 };
 
-use tackboard_logic::request::account::{Account, AccountLimits, Held};
+use glommio::io::DmaBuffer;
+use tackboard_logic::{
+    log::limits::CHUNK_BYTES_MAX,
+    request::account::{Account, AccountLimits, Held, Outgoing},
+};
 use tackboard_runtime::{Notify, net::Shutter};
 
 use crate::{kafka::answers::Answers, shard::request::Piece};
 
 /// Bytes waiting to be sent above which a connection's requests are left unread.
 pub const OUTBOX_BYTES_PAUSE: usize = 4 << 20;
+/// The same for the append buffers in which they lie: a few bytes keep a whole one from being used again.
+pub const PINNED_BYTES_PAUSE: usize = 4 * OUTBOX_BYTES_PAUSE;
 
 /// A frame, or several without a body, on the way out.
 #[derive(Default)]
@@ -28,6 +34,55 @@ pub struct OutFrame {
     pub answers: u32,
     /// Bytes of all parts.
     pub length: usize,
+    /// What of the buffers in which its body lies counts for this frame.
+    pub pinned_bytes: usize,
+}
+
+impl OutFrame {
+    /// What it holds until it is sent.
+    pub fn outgoing(&self) -> Outgoing {
+        Outgoing {
+            bytes: self.length,
+            pinned_bytes: self.pinned_bytes,
+        }
+    }
+}
+
+/// Counts the append buffers that pieces pin, each once as long as the pieces of it follow on each other, as answers in a
+/// row mostly lie in one.
+struct Pinned {
+    last: Cell<*const DmaBuffer>,
+}
+
+impl Default for Pinned {
+    fn default() -> Self {
+        Pinned {
+            last: Cell::new(std::ptr::null()),
+        }
+    }
+}
+
+impl Pinned {
+    /// What a piece pins that the one before did not. Reads of history have a budget of their own. How long another
+    /// core's buffer is isn't known here: it counts as a longest one.
+    fn by(&self, piece: &Piece) -> usize {
+        match piece {
+            Piece::Chunk(buffer, _) => {
+                let buffer_at = Rc::as_ptr(buffer);
+                match self.last.replace(buffer_at) == buffer_at {
+                    true => 0,
+                    false => buffer.len(),
+                }
+            }
+            Piece::Lent(..) => CHUNK_BYTES_MAX as usize,
+            Piece::Read(..) | Piece::Owned(_) => 0,
+        }
+    }
+
+    /// The last one may be gone, and its place in memory another's.
+    fn forget(&self) {
+        self.last.set(std::ptr::null());
+    }
 }
 
 /// Which protocol is spoken.
@@ -43,6 +98,7 @@ pub enum Door {
 pub struct Connection {
     outbox: RefCell<VecDeque<OutFrame>>,
     account: Cell<Account>,
+    pinned: Pinned,
     /// Wakes the writer.
     pub to_send: Notify,
     /// Wakes the reader when a budget has room again.
@@ -62,6 +118,7 @@ impl Connection {
         Rc::new(Connection {
             outbox: RefCell::default(),
             account: Cell::new(Account::new(limits)),
+            pinned: Pinned::default(),
             to_send: Notify::new(),
             room: Notify::new(),
             closed: Cell::new(false),
@@ -163,19 +220,25 @@ impl Connection {
         last.answers += 1;
         let grown = last.head.len() - last.length;
         last.length = last.head.len();
-        self.account_for(|account| account.queued(grown));
+        self.account_for(|account| {
+            account.queued(Outgoing {
+                bytes: grown,
+                pinned_bytes: 0,
+            });
+        });
         self.to_send.notify();
     }
 
     /// Queues a frame with a body.
-    pub fn send(&self, frame: OutFrame) {
-        self.answer_known(frame.length);
+    pub fn send(&self, mut frame: OutFrame) {
+        self.answer_known(&mut frame);
         self.send_known(frame);
     }
 
-    /// Counts the bytes of an answer that waits for its turn.
-    pub fn answer_known(&self, length: usize) {
-        self.account_for(|account| account.queued(length));
+    /// Counts an answer that waits for its turn, its bytes and what they pin.
+    pub fn answer_known(&self, frame: &mut OutFrame) {
+        frame.pinned_bytes = frame.body.iter().map(|piece| self.pinned.by(piece)).sum();
+        self.account_for(|account| account.queued(frame.outgoing()));
     }
 
     /// Queues a frame with a body that was [counted](Self::answer_known) before.
@@ -190,8 +253,9 @@ impl Connection {
     }
 
     /// These bytes were sent.
-    pub fn sent(&self, bytes: usize, answers: u32) {
-        self.account_for(|account| account.sent(bytes, answers));
+    pub fn sent(&self, frames: Outgoing, answers: u32) {
+        self.account_for(|account| account.sent(frames, answers));
+        self.pinned.forget();
         self.answers_left();
     }
 
@@ -233,5 +297,26 @@ impl Connection {
     /// Whether [`Connection::close`] was called.
     pub fn is_closed(&self) -> bool {
         self.closed.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use glommio::{LocalExecutor, allocate_dma_buffer};
+
+    #[test]
+    fn a_few_bytes_of_a_buffer_count_as_all_of_it_and_more_of_the_same_as_nothing() {
+        LocalExecutor::default().run(async {
+            let [one, other] = [(); 2].map(|()| Rc::new(allocate_dma_buffer(256 << 10)));
+            let piece = |buffer: &Rc<DmaBuffer>, at| Piece::Chunk(buffer.clone(), at..at + 10);
+            let pinned = Pinned::default();
+            assert_eq!(pinned.by(&piece(&one, 0)), 256 << 10);
+            assert_eq!(pinned.by(&piece(&one, 10)), 0);
+            assert_eq!(pinned.by(&piece(&other, 0)), 256 << 10);
+            assert_eq!(pinned.by(&piece(&one, 20)), 256 << 10);
+            pinned.forget();
+            assert_eq!(pinned.by(&piece(&one, 30)), 256 << 10);
+        });
     }
 }

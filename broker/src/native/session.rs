@@ -4,7 +4,7 @@ use std::{io::IoSlice, net::IpAddr, rc::Rc};
 
 use glommio::net::TcpStream;
 use tackboard_logic::request::{
-    account::AccountLimits,
+    account::{AccountLimits, Outgoing},
     entries::ENTRIES_PER_CONNECTION_PAUSE,
     read_buffer::{READ_BUFFER_BYTES_MAX, READ_BUFFER_BYTES_MIN, ReadBuffer},
 };
@@ -12,7 +12,7 @@ use tackboard_runtime::net::{Reader, Writer, split};
 use tackboard_schema::frame::{self, ApiKey, Parsed};
 
 use super::{
-    connection::{Connection, Door, OUTBOX_BYTES_PAUSE, OutFrame},
+    connection::{Connection, Door, OUTBOX_BYTES_PAUSE, OutFrame, PINNED_BYTES_PAUSE},
     handlers,
 };
 use crate::{
@@ -37,6 +37,7 @@ pub async fn serve(shard: Rc<Shard>, stream: TcpStream, address: IpAddr, door: D
         request_bytes_in_flight_max: shard.config.request_bytes_in_flight_max,
         entries_pause: ENTRIES_PER_CONNECTION_PAUSE,
         outbox_bytes_pause: OUTBOX_BYTES_PAUSE,
+        pinned_bytes_pause: PINNED_BYTES_PAUSE,
     };
     let connection = Connection::new(writer.shutter(), limits, door, address);
     let place = shard.connection_opened(&connection);
@@ -197,17 +198,17 @@ async fn send_all(shard: &Shard, connection: &Connection, writer: &mut Writer) {
             connection.to_send.wait().await;
             continue;
         }
-        let bytes = frames.iter().map(|frame| frame.length).sum();
+        let outgoing: Outgoing = frames.iter().map(OutFrame::outgoing).sum();
         let answers = frames.iter().map(|frame| frame.answers).sum();
         let sent = send_frames(writer, &frames).await;
         frames.clear();
-        connection.sent(bytes, answers);
+        connection.sent(outgoing, answers);
         if let Err(error) = sent {
             tracing::debug!(%error, "answers could not be sent; connection closed");
             connection.close();
             return;
         }
-        shard.socket_sent(bytes);
+        shard.socket_sent(outgoing.bytes);
     }
 }
 

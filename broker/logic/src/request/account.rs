@@ -17,6 +17,26 @@ pub struct AccountLimits {
     pub entries_pause: usize,
     /// Bytes waiting to be sent above which its requests are left unread.
     pub outbox_bytes_pause: usize,
+    /// The same for the memory that these bytes pin.
+    pub pinned_bytes_pause: usize,
+}
+
+/// An answer that waits to be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Its bytes.
+    pub bytes: usize,
+    /// Whole buffers that lie in memory because some of these bytes do.
+    pub pinned_bytes: usize,
+}
+
+impl std::iter::Sum for Outgoing {
+    fn sum<I: Iterator<Item = Self>>(answers: I) -> Self {
+        answers.fold(Self::default(), |all, one| Self {
+            bytes: all.bytes + one.bytes,
+            pinned_bytes: all.pinned_bytes + one.pinned_bytes,
+        })
+    }
 }
 
 /// What one request holds until it is answered.
@@ -34,7 +54,7 @@ pub struct Account {
     limits: AccountLimits,
     requests: u32,
     held: Held,
-    outbox_bytes: usize,
+    outbox: Outgoing,
     fetch_calls: usize,
 }
 
@@ -45,7 +65,7 @@ impl Account {
             limits,
             requests: 0,
             held: Held::default(),
-            outbox_bytes: 0,
+            outbox: Outgoing::default(),
             fetch_calls: 0,
         }
     }
@@ -60,7 +80,8 @@ impl Account {
 
     /// Whether the client leaves so much unread that nothing more is held for it.
     pub fn is_congested(&self) -> bool {
-        self.outbox_bytes >= self.limits.outbox_bytes_pause
+        self.outbox.bytes >= self.limits.outbox_bytes_pause
+            || self.outbox.pinned_bytes >= self.limits.pinned_bytes_pause
     }
 
     /// Requests that were read and whose answers were not sent.
@@ -110,15 +131,20 @@ impl Account {
         self.requests = left.expect("a request is answered once");
     }
 
-    /// An answer of `bytes` waits to be sent.
-    pub fn queued(&mut self, bytes: usize) {
-        self.outbox_bytes += bytes;
+    /// An answer waits to be sent.
+    pub fn queued(&mut self, answer: Outgoing) {
+        self.outbox.bytes += answer.bytes;
+        self.outbox.pinned_bytes += answer.pinned_bytes;
     }
 
     /// So much was sent, and with it the answers to so many requests.
-    pub fn sent(&mut self, bytes: usize, answers: u32) {
-        let left = self.outbox_bytes.checked_sub(bytes);
-        self.outbox_bytes = left.expect("what was queued is sent once");
+    pub fn sent(&mut self, sent: Outgoing, answers: u32) {
+        let bytes = self.outbox.bytes.checked_sub(sent.bytes);
+        let pinned_bytes = self.outbox.pinned_bytes.checked_sub(sent.pinned_bytes);
+        self.outbox = Outgoing {
+            bytes: bytes.expect("what was queued is sent once"),
+            pinned_bytes: pinned_bytes.expect("what was pinned is let go once"),
+        };
         self.requests_done(answers);
     }
 
@@ -144,7 +170,15 @@ mod tests {
             request_bytes_in_flight_max: 100,
             entries_pause: 10,
             outbox_bytes_pause: 50,
+            pinned_bytes_pause: 400,
         })
+    }
+
+    fn answer(bytes: usize) -> Outgoing {
+        Outgoing {
+            bytes,
+            pinned_bytes: 0,
+        }
     }
 
     fn body(body_bytes: u64) -> Held {
@@ -162,9 +196,9 @@ mod tests {
             account.request_read(Held::default());
         }
         assert!(!account.has_room());
-        account.queued(20);
+        account.queued(answer(20));
         assert!(!account.has_room(), "an answer in the outbox is not sent");
-        account.sent(20, 1);
+        account.sent(answer(20), 1);
         assert!(account.has_room());
         account.requests_done(2);
         assert_eq!(account.requests(), 0);
@@ -202,15 +236,30 @@ mod tests {
     fn a_client_that_does_not_read_its_answers_is_not_read_either() {
         let mut account = account();
         account.request_read(Held::default());
-        account.queued(50);
+        account.queued(answer(50));
         assert!(account.is_congested() && !account.has_room());
-        account.sent(1, 0);
+        account.sent(answer(1), 0);
         assert!(!account.is_congested() && account.has_room());
+    }
+
+    #[test]
+    fn small_answers_that_pin_large_buffers_count_by_what_they_pin() {
+        let mut account = account();
+        let tiny = Outgoing {
+            bytes: 1,
+            pinned_bytes: 256,
+        };
+        account.queued(tiny);
+        assert!(!account.is_congested());
+        account.queued(tiny);
+        assert!(account.is_congested() && !account.has_room());
+        account.sent(tiny, 0);
+        assert!(!account.is_congested());
     }
 
     #[test]
     #[should_panic(expected = "answered once")]
     fn an_answer_too_many_is_our_fault_and_told() {
-        account().sent(0, 1);
+        account().sent(answer(0), 1);
     }
 }
