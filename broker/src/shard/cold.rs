@@ -17,18 +17,12 @@ use glommio::io::ReadResult;
 use tackboard_logic::{
     log::{StretchCut, position::StreamByte, stretch::Stretch},
     shard::{
-        cold::{Ahead, ColdReads, ColdStats, Demand, HeldId},
+        cold::{Ahead, ColdReads, ColdStats, Demand, HeldId, turns_of_read},
         interface::{DiskRead, LogId, SegmentBase, StorageFault},
     },
 };
 
 use super::{Shard, request::Piece};
-
-/// Reads of stretches in flight per core that somebody waits for; more wait their turn.
-pub const STRETCH_READS_IN_FLIGHT_MAX: usize = 16;
-/// The same while there are producers: a write waits for what the disk was given before it, and a stretch is a thousand
-/// times as long as a small write.
-pub const STRETCH_READS_BESIDE_PRODUCERS_MAX: usize = 2;
 
 /// A read, in flight or done.
 #[derive(Default)]
@@ -267,13 +261,10 @@ impl Shard {
         chosen
     }
 
-    /// How many turns a read takes: while there are producers, so many that only few reads are in flight.
-    fn weight_of_read(&self) -> usize {
+    /// How many turns a read takes that somebody waits for.
+    fn turns_of_read(&self) -> usize {
         let state = self.state.borrow();
-        match state.machine.is_appended_to(state.now) {
-            true => STRETCH_READS_IN_FLIGHT_MAX / STRETCH_READS_BESIDE_PRODUCERS_MAX,
-            false => 1,
-        }
+        turns_of_read(state.machine.is_appended_to(state.now))
     }
 
     /// Starts to read a stretch. What somebody waits for takes its turn among its like; logic bounds the others.
@@ -281,7 +272,7 @@ impl Shard {
         let shard = self.clone();
         self.spawn_net_detached(async move {
             let turn = match is_awaited {
-                true => Some(shard.stretch_reads.take(shard.weight_of_read()).await),
+                true => Some(shard.stretch_reads.take(shard.turns_of_read()).await),
                 false => None,
             };
             let Stretch {

@@ -11,7 +11,7 @@
 //! 3. Every queue has a bound: requests by the connections' budgets, their entries by
 //!    [`EntryRoom`](tackboard_logic::request::entries::EntryRoom), calls by
 //!    [`CALLS_MAX`](tackboard_logic::request::calls::CALLS_MAX), reads by
-//!    [`launch::READS_IN_FLIGHT_MAX`] and [`cold::STRETCH_READS_IN_FLIGHT_MAX`], loans by [`loan::LOANS_PER_CORE_MAX`], writes and syncs by logic (of a log there is
+//!    [`launch::READS_IN_FLIGHT_MAX`] and [`STRETCH_READS_IN_FLIGHT_MAX`](tackboard_logic::shard::cold::READS_IN_FLIGHT_MAX), loans by [`loan::LOANS_PER_CORE_MAX`], writes and syncs by logic (of a log there is
 //!    one sync in flight).
 //!
 //! Start reading at [`Shard::enter`].

@@ -25,6 +25,7 @@ use tackboard_logic::{
     },
     shard::{
         Shard as Machine,
+        cold::READS_IN_FLIGHT_MAX as STRETCH_READS_MAX,
         interface::{Effects, Input, Now, ShardConfig, StorageFault, SyncCosts, Unwritten},
     },
 };
@@ -33,7 +34,7 @@ use tackboard_schema::{CoreId, TimestampMs, native::HeadBuilder};
 
 use super::{
     Queues, Reads, Shard,
-    cold::{History, STRETCH_READS_IN_FLIGHT_MAX},
+    cold::History,
     groups::Groups,
     house::keep_house,
     launch::{LedgerWrite, READS_IN_FLIGHT_MAX},
@@ -398,7 +399,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         ended: Cell::new(false),
         ledger_fault: Cell::new(None),
         reads: Reads::new(READS_IN_FLIGHT_MAX),
-        stretch_reads: Reads::new(STRETCH_READS_IN_FLIGHT_MAX),
+        stretch_reads: Reads::new(STRETCH_READS_MAX),
         history: History::new(seed.config.memory.per_core.cold_reads),
         read_bytes: Rc::default(),
         trash: RefCell::default(),

@@ -27,6 +27,22 @@ use crate::log::stretch::{STRETCH_BYTES, Stretch};
 /// Stretches that are read ahead of one reader.
 pub const READ_AHEAD_STRETCHES_MAX: u32 = 8;
 
+/// Reads in flight that somebody waits for; more wait their turn.
+pub const READS_IN_FLIGHT_MAX: usize = 16;
+
+/// The same while there are producers: a write waits for what the disk was given before it, and a stretch is a thousand
+/// times as long as a small write.
+pub const READS_BESIDE_PRODUCERS_MAX: usize = 2;
+
+/// Of the [`READS_IN_FLIGHT_MAX`] turns, how many a read takes that somebody waits for: while there are producers, so
+/// many that only few reads are in flight.
+pub fn turns_of_read(is_appended_to: bool) -> usize {
+    match is_appended_to {
+        true => READS_IN_FLIGHT_MAX / READS_BESIDE_PRODUCERS_MAX,
+        false => 1,
+    }
+}
+
 /// Reads in flight that nobody waits for yet.
 pub const READ_AHEAD_IN_FLIGHT_MAX: usize = 4;
 
@@ -120,6 +136,18 @@ struct Held {
 /// A fraction of the budget.
 fn share(budget: u64, (part, whole): (u64, u64)) -> u64 {
     budget / whole * part
+}
+
+/// No stretch of a log is less.
+fn least_of(log: LogId) -> Stretch {
+    Stretch {
+        log,
+        leader_epoch: LeaderEpoch(i32::MIN),
+        start: StreamByte(0),
+        length: 0,
+        segment: SegmentBase(Offset(i64::MIN)),
+        file_at: 0,
+    }
 }
 
 impl Held {
@@ -350,10 +378,8 @@ impl ColdReads {
 
     /// A log is cut or deleted, or with `segment` one of its segments: nothing of it is found any more.
     pub fn forget(&mut self, log: LogId, segment: Option<SegmentBase>, gone: &mut Vec<HeldId>) {
-        let of_it = |stretch: &Stretch| {
-            stretch.log == log && segment.is_none_or(|segment| stretch.segment == segment)
-        };
-        let found = self.found.iter().filter(|(stretch, _)| of_it(stretch));
+        let of_log = (self.found.range(least_of(log)..)).take_while(|(it, _)| it.log == log);
+        let found = of_log.filter(|(it, _)| segment.is_none_or(|segment| it.segment == segment));
         let ids: Vec<HeldId> = found.map(|(_, id)| *id).collect();
         for id in ids {
             if self.held[&id].is_kept() {

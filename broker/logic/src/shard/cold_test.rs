@@ -464,3 +464,38 @@ mod at_random {
         }
     }
 }
+
+#[test]
+fn beside_producers_few_reads_fit_into_the_turns_and_alone_all_of_them() {
+    assert_eq!(
+        READS_IN_FLIGHT_MAX / turns_of_read(false),
+        READS_IN_FLIGHT_MAX
+    );
+    assert_eq!(
+        READS_IN_FLIGHT_MAX / turns_of_read(true),
+        READS_BESIDE_PRODUCERS_MAX
+    );
+}
+
+#[test]
+fn what_is_forgotten_of_one_log_is_kept_of_those_beside_it() {
+    let neighbours = [0, 1, 2].map(|slot| LogId {
+        slot,
+        generation: 3,
+    });
+    let mut cold = room_for(12);
+    for log in neighbours {
+        (0..2).for_each(|number| {
+            cold.read_once(stretch_of(log, number));
+        });
+    }
+    let mut gone = Vec::new();
+    cold.forget(neighbours[1], None, &mut gone);
+    assert_eq!(gone.len(), 2);
+    for (log, is_left) in neighbours.into_iter().zip([true, false, true]) {
+        for number in 0..2 {
+            let found = cold.whole(stretch_of(log, number), &mut Vec::new());
+            assert_eq!(matches!(found, Demand::Held(_)), is_left);
+        }
+    }
+}
