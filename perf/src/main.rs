@@ -32,6 +32,21 @@ struct Arguments {
     command: Command,
 }
 
+/// What is to be done cannot be: wrong arguments, as distinct from what went wrong while it was done.
+#[derive(Debug)]
+struct Usage(String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// The exit code for it, as clap's.
+const USAGE: u8 = 2;
+
 #[derive(Subcommand)]
 enum Command {
     /// Measures what the disk, the network and the CPUs give, with the runtime that the broker runs on.
@@ -59,7 +74,10 @@ fn main() -> std::process::ExitCode {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
-            std::process::ExitCode::FAILURE
+            match error.is::<Usage>() {
+                true => std::process::ExitCode::from(USAGE),
+                false => std::process::ExitCode::FAILURE,
+            }
         }
     }
 }

@@ -18,6 +18,7 @@ use tackboard_report::{
 use tackboard_runtime::allowed_cpus;
 
 use crate::{
+    Usage,
     data_folder::DataFolder,
     drive::{RoundLength, RoundResult, drive},
     figure::{Figure, Latencies},
@@ -224,7 +225,7 @@ fn all_but(servers: &[usize]) -> Result<Vec<usize>> {
         .collect();
     ensure!(
         !rest.is_empty(),
-        "--server-cpus leaves no CPU to the driver"
+        Usage("--server-cpus leaves no CPU to the driver".into())
     );
     Ok(rest)
 }
@@ -271,7 +272,8 @@ fn wanted(names: &[String]) -> Result<Vec<Workload>> {
         .find(|name| all.iter().all(|one| one.name != **name))
     {
         let known: Vec<&str> = all.iter().map(|one| one.name).collect();
-        bail!("--workload {unknown} is not one of {}", known.join(", "));
+        let known = known.join(", ");
+        bail!(Usage(format!("--workload {unknown} is not one of {known}")));
     }
     Ok(all
         .into_iter()
@@ -297,7 +299,7 @@ fn subjects(arguments: &RunArguments) -> Result<Vec<Subject>> {
     let all = subject::OURS.iter().chain(doors).chain(peers).copied();
     let taken: Vec<Subject> = all.filter(takes_part).collect();
     if taken.is_empty() {
-        bail!("--server names none of the servers");
+        bail!(Usage("--server names none of the servers".into()));
     }
     Ok(taken)
 }
@@ -323,10 +325,10 @@ fn broker_binary(named: Option<&Path>) -> Result<PathBuf> {
         None => std::env::current_exe()?.with_file_name("tackboard"),
     };
     if !path.is_file() {
-        bail!(
+        bail!(Usage(format!(
             "{} is not there; build it with `cargo build --release -p tackboard-broker`, or name it with --tackboard",
             path.display()
-        );
+        )));
     }
     Ok(path)
 }

@@ -9,6 +9,8 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
+use crate::Usage;
+
 /// What to look at, and whether to change it.
 #[derive(clap::Args)]
 pub struct TuneArguments {
@@ -151,11 +153,11 @@ fn knobs(data: &Path) -> Result<Vec<Knob>> {
 /// The request queue of the device that holds `data`; a partition's is that of its disk. `None` where there is no
 /// device of its own, as on overlay and network file systems.
 fn queue_of(data: &Path) -> Result<Option<PathBuf>> {
-    let metadata = fs::metadata(data).with_context(|| format!("--data {}", data.display()))?;
+    let metadata =
+        fs::metadata(data).map_err(|error| Usage(format!("--data {}: {error}", data.display())))?;
     ensure!(
         metadata.is_dir(),
-        "--data {} is not a folder",
-        data.display()
+        Usage(format!("--data {} is not a folder", data.display()))
     );
     let (major, minor) = (libc::major(metadata.dev()), libc::minor(metadata.dev()));
     let device = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
