@@ -444,6 +444,6 @@ mod tests {
         for api in ApiKey::ALL {
             assert_eq!(ApiKey::from_key(api.key()), Some(api));
         }
-        assert_eq!(ApiKey::from_key(21), None);
+        assert_eq!(ApiKey::from_key(23), None);
     }
 }
