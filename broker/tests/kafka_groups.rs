@@ -1,8 +1,13 @@
 //! Consumer groups at Kafka's door: members, offsets, and what a restart leaves of them.
 
+#[allow(dead_code, reason = "other tests use the rest")]
+#[path = "support/process.rs"]
+mod process;
 mod support;
 #[path = "support/kafka.rs"]
 mod wire;
+
+use std::{io::Write as _, time::Duration};
 
 use support::{broker, eventually, folder};
 use tackboard_broker::embedded::Handle;
@@ -78,7 +83,11 @@ fn heartbeat(client: &mut Client, joined: &JoinGroupResponse) -> i16 {
 }
 
 fn commit(client: &mut Client, member: Option<&JoinGroupResponse>, offset: i64) -> i16 {
-    let request = OffsetCommitRequest {
+    client.ask(8, &committing(member, offset)).topics[0].partitions[0].error_code
+}
+
+fn committing(member: Option<&JoinGroupResponse>, offset: i64) -> OffsetCommitRequest {
+    OffsetCommitRequest {
         group_id: "g".into(),
         generation_id_or_member_epoch: member.map_or(-1, |member| member.generation_id),
         member_id: member
@@ -94,8 +103,7 @@ fn commit(client: &mut Client, member: Option<&JoinGroupResponse>, offset: i64) 
             }],
         }],
         ..Default::default()
-    };
-    client.ask(8, &request).topics[0].partitions[0].error_code
+    }
 }
 
 /// What the group has committed; -1: nothing.
@@ -302,4 +310,225 @@ fn the_topic_of_the_groups_is_the_brokers_own() {
         offset_of(&mut client, 0) == Ok(-1)
     });
     assert!(running.shutdown());
+}
+
+#[test]
+fn a_static_member_takes_its_place_over_and_who_is_late_is_fenced() {
+    let data = folder();
+    let running = broker(data.path(), "[0, 1]", FAST);
+    let mut client = with_groups(&running);
+    assert_eq!(client.create("t", 1), 0);
+    let join = || JoinGroupRequest {
+        group_instance_id: Some("static".into()),
+        ..join("")
+    };
+    let first = client.ask(9, &join());
+    assert_eq!(first.error_code, 0);
+    let parts: [(&str, &'static [u8]); 1] = [(&first.member_id, b"all")];
+    assert_eq!(client.ask(5, &sync(&first, &parts)).error_code, 0);
+    let mut heartbeat = |member: &JoinGroupResponse, generation_id| {
+        let request = HeartbeatRequest {
+            group_id: "g".into(),
+            generation_id,
+            member_id: member.member_id.clone(),
+            group_instance_id: Some("static".into()),
+        };
+        client.ask(4, &request).error_code
+    };
+    assert_eq!(heartbeat(&first, 1), 0);
+    assert_eq!(heartbeat(&first, 0), ErrorCode::IllegalGeneration.code());
+
+    // The same client, started anew.
+    let mut again = Client::of(&running);
+    let second = again.ask(9, &join());
+    assert_eq!(
+        (second.error_code, second.generation_id),
+        (0, 1),
+        "nobody rebalances"
+    );
+    assert_ne!(second.member_id, first.member_id);
+    assert_eq!(heartbeat(&first, 1), ErrorCode::FencedInstanceId.code());
+    assert_eq!(heartbeat(&second, 1), 0);
+    assert_eq!(&*again.ask(5, &sync(&second, &[])).assignment, b"all");
+    let late = JoinGroupResponse {
+        generation_id: 0,
+        ..second.clone()
+    };
+    let code = commit(&mut again, Some(&late), 5);
+    assert_eq!(code, ErrorCode::IllegalGeneration.code());
+    assert_eq!(commit(&mut again, Some(&second), 5), 0);
+    assert!(running.shutdown());
+}
+
+#[test]
+fn a_member_that_falls_silent_loses_its_place() {
+    let data = folder();
+    let quick = "group.min.session.timeout.ms=100 ms";
+    let running = broker(data.path(), "[0, 1]", &[FAST[0], quick]);
+    let mut stays = with_groups(&running);
+    let mut goes = Client::of(&running);
+    let join = |member: &str| JoinGroupRequest {
+        session_timeout_ms: 300,
+        ..join(member)
+    };
+    let told = goes.ask(9, &join(""));
+    let first = goes.ask(9, &join(&told.member_id));
+    assert_eq!(first.error_code, 0);
+    assert_eq!(described(&mut stays).members.len(), 1);
+    eventually("it has lost it", || {
+        described(&mut stays).members.is_empty()
+    });
+    assert_eq!(
+        heartbeat(&mut goes, &first),
+        ErrorCode::UnknownMemberId.code()
+    );
+    assert!(running.shutdown());
+}
+
+#[test]
+fn offsets_that_nobody_uses_are_forgotten_after_their_time() {
+    let data = folder();
+    let soon = [
+        "offsets.retention.ms=300 ms",
+        "offsets.retention.check.interval.ms=100 ms",
+    ];
+    let running = broker(data.path(), "[0]", &soon);
+    let mut client = with_groups(&running);
+    assert_eq!(client.create("t", 1), 0);
+    assert_eq!(commit(&mut client, None, 3), 0);
+    eventually("the group is gone", || {
+        let listed = client.ask(4, &ListGroupsRequest::default());
+        listed.groups.is_empty()
+    });
+    assert_eq!(offset_of(&mut client, 0), Ok(-1));
+    assert!(running.shutdown());
+}
+
+#[test]
+fn the_topic_of_the_groups_is_written_anew_before_it_grows_without_bound() {
+    let data = folder();
+    let running = broker(data.path(), "[0]", &[]);
+    let mut client = with_groups(&running);
+    assert_eq!(client.create("t", 1), 0);
+    assert_eq!(client.create("u", 1), 0);
+    assert_eq!(commit(&mut client, None, 3), 0);
+    let begin = |client: &mut Client| {
+        let request = ListOffsetsRequest {
+            topics: vec![ListOffsetsRequestTopic {
+                name: "__consumer_offsets".into(),
+                // Where Kafka's hash puts the group.
+                partitions: vec![ListOffsetsRequestPartition {
+                    partition_index: 103 % 16,
+                    timestamp: -2,
+                    ..Default::default()
+                }],
+            }],
+            ..Default::default()
+        };
+        let answer = client.ask(5, &request);
+        answer.topics[0].partitions[0].offset
+    };
+    assert_eq!(begin(&mut client), 0);
+    // Somebody commits very much for another topic: 400 KiB each time.
+    let mut much = committing(None, 1);
+    much.topics[0].name = "u".into();
+    let mut partition = much.topics[0].partitions[0].clone();
+    partition.committed_metadata = Some("m".repeat(4_096).as_str().into());
+    much.topics[0].partitions = vec![partition; 100];
+    eventually("the topic begins later", || {
+        let told = client.ask(8, &much);
+        assert!(
+            told.topics[0]
+                .partitions
+                .iter()
+                .all(|one| one.error_code == 0)
+        );
+        begin(&mut client) > 0
+    });
+    assert_eq!(offset_of(&mut client, 0), Ok(3));
+    assert!(running.shutdown());
+    let running = broker(data.path(), "[0]", &[]);
+    let mut client = with_groups(&running);
+    assert!(begin(&mut client) > 0);
+    assert_eq!(offset_of(&mut client, 0), Ok(3), "it was written anew");
+    assert!(running.shutdown());
+}
+
+/// Where a broker in a process of its own serves clients of Kafka.
+fn door(broker: &process::Broker) -> Client {
+    let line = (broker.greeting.lines()).find_map(|line| line.strip_prefix("kafka"));
+    let address = line.expect("it has one").trim();
+    Client::at(address.parse().expect("an address"))
+}
+
+/// Commits; `None`: the broker has gone.
+fn try_commit(client: &mut Client, member: &JoinGroupResponse, offset: i64) -> Option<i16> {
+    let mut frame = Vec::new();
+    let request = committing(Some(member), offset);
+    encode_request(&mut frame, 8, 1, Some(&"test".into()), &request).expect("fits");
+    client.stream.write_all(&frame).ok()?;
+    let answer: OffsetCommitResponse = decode_response(client.frame()?, 8).expect("in its words");
+    Some(answer.topics[0].partitions[0].error_code)
+}
+
+#[test]
+fn a_commit_that_was_answered_outlives_every_kill() {
+    let kills = std::env::var("GROUP_KILLS").ok();
+    let kills = kills.map_or(4, |kills| kills.parse().expect("a number"));
+    let data = folder();
+    let (mut sent, mut answered) = (0, -1);
+    let mut member = None;
+    for round in 0..=kills {
+        let broker = process::Broker::spawn(process::serve(
+            data.path(),
+            &["--set", "group.initial.rebalance.delay.ms=0"],
+        ));
+        let mut client = door(&broker);
+        eventually("the group is served", || {
+            find(&mut client, "g") == 0 && offset_of(&mut client, 0).is_ok()
+        });
+        let found = offset_of(&mut client, 0).expect("served");
+        assert!(
+            answered <= found && found <= sent,
+            "round {round}: {answered} was answered, {sent} sent, {found} is there"
+        );
+        if round == kills {
+            break;
+        }
+        let member = member.get_or_insert_with(|| {
+            assert_eq!(client.create("t", 1), 0);
+            let long = |member: &str| JoinGroupRequest {
+                session_timeout_ms: 60_000,
+                ..join(member)
+            };
+            let told = client.ask(9, &long(""));
+            let joined = client.ask(9, &long(&told.member_id));
+            let parts: [(&str, &'static [u8]); 1] = [(&joined.member_id, b"all")];
+            assert_eq!(client.ask(5, &sync(&joined, &parts)).error_code, 0);
+            joined
+        });
+        assert_eq!(
+            heartbeat(&mut client, member),
+            0,
+            "it is still in its group"
+        );
+        sent = sent.max(found).max(0);
+        let pid = broker.child.id() as i32;
+        let after = Duration::from_millis(40 + 70 * round);
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(after);
+            // SAFETY: our own child, which is not waited for before this thread has ended.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        });
+        loop {
+            sent += 1;
+            match try_commit(&mut client, member, sent) {
+                Some(0) => answered = sent,
+                Some(code) => panic!("a commit is refused with {code}"),
+                None => break,
+            }
+        }
+        killer.join().expect("it has killed");
+        assert!(answered > 0, "some commits were answered");
+    }
 }

@@ -259,6 +259,21 @@ core_metrics! {
     partitions_unproven: Gauge,
         "Partitions that this run recovered without a ledger to prove how far they were durable (`storage.missing_ledger`).",
         "Above 0: compare them with a copy or with what consumers saw; the next start is proven again.";
+    groups: Gauge,
+        "Consumer groups that this core coordinates.",
+        "A rise without an end: consumers that make up a new group for each run. `groups.per_partition_max` bounds them, `offsets.retention.ms` forgets them.";
+    group_members: Gauge,
+        "Members of these groups.",
+        "Fewer than the consumers that run: some have lost their place; see whether they poll in time.";
+    group_state_bytes: Gauge,
+        "Memory of these groups: their members and the offsets that they have committed.",
+        "Near `groups.bytes_per_partition_max` times the partitions of __consumer_offsets on this core: new offsets are about to be refused.";
+    group_rebalances: Counter,
+        "Rebalances that ended with a new generation.",
+        "A steady rise: members come and go, or take longer between polls than their time-outs allow.";
+    offsets_committed: Counter,
+        "Offsets that groups have committed, each partition of a commit for itself.",
+        "Many per second for each member: consumers commit every record; every commit is a write to the disk.";
     log_bytes: Gauge,
         "Bytes of all log segments of this core's partitions.",
         "Compare with the free space; lower `log.retention.ms` or add a disk before the reserve is reached.";

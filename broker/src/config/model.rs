@@ -217,6 +217,8 @@ pub struct GroupConfig {
     pub members_max: usize,
     /// Groups of one partition of the internal topic.
     pub groups_max: usize,
+    /// Bytes of all of these.
+    pub state_bytes_max: usize,
     /// Metadata of one committed offset.
     pub offset_metadata_bytes_max: usize,
     /// How long offsets are kept that nobody uses.

@@ -101,6 +101,7 @@ impl Reader<'_> {
                 session_timeout_max: self.plain_duration("group.max.session.timeout.ms"),
                 members_max: self.integer("group.max.size") as usize,
                 groups_max: self.integer("groups.per_partition_max") as usize,
+                state_bytes_max: self.plain_size("groups.bytes_per_partition_max") as usize,
                 offset_metadata_bytes_max: self.integer("offset.metadata.max.bytes") as usize,
                 offsets_retention: self.plain_duration("offsets.retention.ms"),
                 offsets_retention_check_interval: self

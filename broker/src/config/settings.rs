@@ -507,6 +507,17 @@ const GROUPS: &[Setting] = &[
         "Groups that one partition of __consumer_offsets holds; one more is refused with POLICY_VIOLATION.",
     ),
     setting(
+        "groups.bytes_per_partition_max",
+        Kind::Size {
+            min: MIB,
+            max: 64 * GIB,
+            words: &[],
+        },
+        "\"64 MiB\"",
+        None,
+        "Memory that the groups of one partition of __consumer_offsets may take: their members, and what they have committed. Above it new members and new offsets are refused with POLICY_VIOLATION; offsets that are there move on. Of one group, offsets take 8 MiB at most, and one commit 4 MiB.",
+    ),
+    setting(
         "offset.metadata.max.bytes",
         Kind::Integer {
             min: 0,

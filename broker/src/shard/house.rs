@@ -109,6 +109,8 @@ impl State {
         let logs = logs.filter_map(|(_, log)| self.machine.describe(log));
         let segments = logs.map(|log| u64::from(log.segment_count)).sum();
         metrics.log_segments.set(segments);
+        self.publish_groups();
+        let metrics = self.metrics.core(usize::from(self.core.0));
         let space = self.machine.log_space();
         metrics.log_bytes.set(space.bytes);
         metrics.log_yielding_bytes.set(space.yielding_bytes);

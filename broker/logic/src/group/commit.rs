@@ -1,5 +1,6 @@
 //! Committing offsets, and forgetting them.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use tackboard_schema::ErrorCode;
@@ -8,8 +9,8 @@ use tackboard_schema::storage::group_record::CommittedOffset;
 use super::interface::{
     CommitEntry, Effect, GroupState, MemberRef, NamedPartition, Record, StoreId, Waiter,
 };
-use super::state::{Group, Held};
-use super::subscription::reads_topic;
+use super::state::{COMMIT_BYTES_MAX, Group, Held, OFFSET_BYTES_MAX, offset_bytes};
+use super::subscription::Reads;
 use super::{Coordinator, NAME_BYTES_MAX, Purpose};
 use crate::shard::interface::Now;
 
@@ -31,6 +32,7 @@ impl Coordinator {
             out.push(Effect::Committed { waiter, outcome });
             return;
         }
+        let state_room = self.settings.state_bytes_max.saturating_sub(self.bytes);
         let metadata_max = self.settings.offset_metadata_bytes_max.min(NAME_BYTES_MAX);
         let appended = self.with_group(now, group, out, |group, cx| {
             let admit = |entry: CommitEntry| {
@@ -48,7 +50,8 @@ impl Coordinator {
                 };
                 Ok((entry.partition, value))
             };
-            let entries: Entries = entries.into_iter().map(admit).collect();
+            let mut entries: Entries = entries.into_iter().map(admit).collect();
+            bound(group, &mut entries, state_room);
             let record = |(partition, value): &(NamedPartition, CommittedOffset)| Record::Offset {
                 group: group.id.clone(),
                 partition: partition.clone(),
@@ -124,7 +127,10 @@ impl Coordinator {
         result: Result<(), ErrorCode>,
         out: &mut Vec<Effect>,
     ) {
-        self.with_group(now, group, out, |group, _| {
+        self.with_group(now, group, out, |group, cx| {
+            if result.is_ok() {
+                cx.counts.commits += entries.iter().flatten().count() as u64;
+            }
             for (partition, value) in entries.iter().flatten() {
                 if (group.underway.get(partition)).is_some_and(|held| held.store == store) {
                     group.underway.remove(partition);
@@ -132,9 +138,7 @@ impl Coordinator {
                 // It counts even if a later one is on its way: that one may fail.
                 if result.is_ok() {
                     let value = value.clone();
-                    group
-                        .offsets
-                        .insert(partition.clone(), Held { store, value });
+                    group.set_offset(partition.clone(), Held { store, value });
                 }
             }
         });
@@ -236,7 +240,7 @@ impl Coordinator {
                 // What was committed meanwhile stays.
                 let is_held = |held: &Held| held.store <= store;
                 if result.is_ok() && group.offsets.get(&partition).is_some_and(is_held) {
-                    group.offsets.remove(&partition);
+                    group.unset_offset(&partition);
                 }
             }
         });
@@ -309,6 +313,7 @@ impl Coordinator {
         self.with_group(now, group, out, |group, _| match result {
             Ok(()) => {
                 group.offsets.clear();
+                group.offset_bytes = 0;
                 group.underway.clear();
                 group.recorded = None;
             }
@@ -324,6 +329,25 @@ impl Coordinator {
     }
 }
 
+/// Takes out of a commit what would be too much: for one append, for the group, or for all groups together.
+fn bound(group: &Group, entries: &mut Entries, state_room: usize) {
+    let group_room = OFFSET_BYTES_MAX.saturating_sub(group.offset_bytes);
+    let (mut length, mut growth) = (0, 0);
+    for entry in entries {
+        let Ok((partition, value)) = entry else {
+            continue;
+        };
+        length += offset_bytes(&group.id, partition, value);
+        let grows_by = group.growth(partition, value);
+        growth += grows_by;
+        if length > COMMIT_BYTES_MAX {
+            *entry = Err(ErrorCode::InvalidCommitOffsetSize);
+        } else if grows_by > 0 && growth > group_room.min(state_room) {
+            *entry = Err(ErrorCode::PolicyViolation);
+        }
+    }
+}
+
 /// Which of these offsets may be deleted: not those that members still move.
 fn may_forget(group: &Group, partitions: &[NamedPartition]) -> Result<Vec<ErrorCode>, ErrorCode> {
     match group.state {
@@ -331,8 +355,9 @@ fn may_forget(group: &Group, partitions: &[NamedPartition]) -> Result<Vec<ErrorC
         GroupState::Empty => Ok(vec![ErrorCode::None; partitions.len()]),
         _ if !group.is_of_consumers() => Err(ErrorCode::NonEmptyGroup),
         _ => {
+            let read = Reads::of(group);
             let code = |partition: &NamedPartition| {
-                if reads_topic(group, &partition.topic) {
+                if read.contains(&partition.topic) {
                     ErrorCode::GroupSubscribedToTopic
                 } else {
                     ErrorCode::None
@@ -349,13 +374,28 @@ impl Group {
         self.protocol_type.as_deref() == Some("consumer")
     }
 
-    /// The offsets that live, as the topic says or will say.
+    /// The offsets that live, as the topic says or will say: in order, from a partition on or all of them.
     pub(super) fn newest_offsets(
         &self,
+        from: Option<&NamedPartition>,
     ) -> impl Iterator<Item = (&NamedPartition, &CommittedOffset)> {
-        let settled = self.offsets.iter();
-        let settled = settled.filter(|(partition, _)| !self.underway.contains_key(partition));
-        let all = settled.chain(&self.underway);
+        let from = from.map_or(Bound::Unbounded, Bound::Included);
+        let range = (from, Bound::Unbounded);
+        let mut underway = self.underway.range(range).peekable();
+        let settled = self.offsets.range(range);
+        let mut settled = settled
+            .filter(|(partition, _)| !self.underway.contains_key(partition))
+            .peekable();
+        let all = std::iter::from_fn(move || {
+            let settled_first = match (settled.peek(), underway.peek()) {
+                (Some((one, _)), Some((other, _))) => one < other,
+                (next, _) => next.is_some(),
+            };
+            match settled_first {
+                true => settled.next(),
+                false => underway.next(),
+            }
+        });
         let lives = |(partition, held): &(&NamedPartition, &Held)| {
             let gone = self.removing.get(partition);
             gone.is_none_or(|gone| held.store > *gone)

@@ -1,5 +1,6 @@
 //! What a group may touch beside itself while it handles an input.
 
+use super::Counts;
 use super::interface::{Effect, GroupSettings, Record, StoreId};
 use crate::shard::interface::Now;
 
@@ -9,6 +10,7 @@ pub struct Context<'a> {
     pub settings: &'a GroupSettings,
     pub out: &'a mut Vec<Effect>,
     pub last_store: &'a mut u64,
+    pub counts: &'a mut Counts,
 }
 
 impl Context<'_> {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tackboard_schema::{ErrorCode, LeaderEpoch, Offset, TimestampMs};
 
 use super::interface::*;
-use super::{Coordinator, Loader};
+use super::state::MEMBER_BYTES_MAX;
+use super::{Coordinator, Loader, NAME_BYTES_MAX};
 use crate::shard::interface::Now;
 
 const SECOND_US: u64 = 1_000_000;
@@ -829,6 +830,129 @@ fn the_topic_written_anew_says_the_same() {
     let offsets = [0, 1, 2].map(|partition| world.offset(partition));
     assert_eq!(offsets, [Some(100), Some(49), Some(47)]);
     assert_eq!(world.heartbeat(&leader), ErrorCode::None);
+}
+
+#[test]
+fn a_large_group_is_written_anew_in_parts_and_what_changes_between_them_counts() {
+    let mut world = World::new(0);
+    let commit = |world: &mut World, partition: i32, offset: i64| {
+        let entry = CommitEntry {
+            partition: of_t(partition),
+            offset: Offset(offset),
+            leader_epoch: LeaderEpoch(-1),
+            metadata: "m".repeat(4_000),
+        };
+        let waiter = world.waiter();
+        world.step(Input::Commit {
+            waiter,
+            group: "g".to_owned(),
+            member: nobody(),
+            entries: vec![entry],
+        });
+    };
+    for partition in 0..600 {
+        commit(&mut world, partition, 1);
+    }
+    let before = world.topic.len();
+    world.coordinator.begin_rewrite();
+    world.stores_at_once = false;
+    world.pass(1_000);
+    let part = world.appends[0].1.len();
+    assert!((200..300).contains(&part), "one append holds {part}");
+    while world.end_append(Ok(())) {}
+    assert!(world.coordinator.is_rewriting());
+    // One that was passed already, one on its way as it is passed, and one that is new.
+    commit(&mut world, 0, 2);
+    commit(&mut world, 599, 2);
+    commit(&mut world, 600, 2);
+    for _ in 0..5 {
+        world.pass(1_000);
+    }
+    assert!(
+        !world.coordinator.take_rewritten(),
+        "the commits are on their way"
+    );
+    while world.end_append(Ok(())) {}
+    assert!(world.coordinator.take_rewritten());
+    world.topic.drain(..before);
+    world.restart();
+    for partition in 0..=600 {
+        let expected = if [0, 599, 600].contains(&partition) {
+            2
+        } else {
+            1
+        };
+        assert_eq!(world.offset(partition), Some(expected), "{partition}");
+    }
+}
+
+#[test]
+fn what_a_group_holds_is_bounded() {
+    let mut world = World::new(0);
+    let large = |bytes: usize| Opaque::from(vec![0; bytes]);
+    let told = |bytes: usize| {
+        move |join: &mut Join| join.protocols = vec![("range".to_owned(), large(bytes))]
+    };
+    let refused = world.join_as("", told(MEMBER_BYTES_MAX));
+    assert_eq!(world.refused(refused), ErrorCode::GroupMaxSizeReached);
+    let first = world.join_as("", told(MEMBER_BYTES_MAX / 2));
+    let first = world.joined(first);
+    let refused = world.join_as("", told(MEMBER_BYTES_MAX / 2));
+    assert_eq!(world.refused(refused), ErrorCode::GroupMaxSizeReached);
+    // One who is in it may say as much as before.
+    let again = world.join_as(&first.member_id, told(MEMBER_BYTES_MAX / 2 - 1));
+    let again = world.joined(again);
+    let refused = world.sync(
+        &again,
+        &[(&again.member_id, &vec![0; MEMBER_BYTES_MAX + 1])],
+    );
+    assert_eq!(world.synced[&refused], Err(ErrorCode::GroupMaxSizeReached));
+}
+
+#[test]
+fn what_one_commit_and_all_groups_hold_is_bounded() {
+    let mut world = World::new(0);
+    world.settings.offset_metadata_bytes_max = NAME_BYTES_MAX;
+    world.settings.state_bytes_max = 3 << 20;
+    world.restart();
+    let commit = |world: &mut World, partitions: std::ops::Range<i32>| {
+        let entries = partitions.map(|partition| CommitEntry {
+            partition: of_t(partition),
+            offset: Offset(1),
+            leader_epoch: LeaderEpoch(-1),
+            metadata: "m".repeat(30_000),
+        });
+        let entries = entries.collect();
+        let waiter = world.waiter();
+        world.step(Input::Commit {
+            waiter,
+            group: "g".to_owned(),
+            member: nobody(),
+            entries,
+        });
+        world.codes[&waiter].clone().expect("each has its own code")
+    };
+    let codes = commit(&mut world, 0..200);
+    let stored = codes
+        .iter()
+        .filter(|code| **code == ErrorCode::None)
+        .count();
+    let refused = |of: ErrorCode| codes.iter().filter(|code| **code == of).count();
+    assert!((100..110).contains(&stored), "{stored} fit");
+    assert!(
+        refused(ErrorCode::PolicyViolation) > 0,
+        "no room for all of one append"
+    );
+    assert!(
+        refused(ErrorCode::InvalidCommitOffsetSize) > 0,
+        "nor one append for all"
+    );
+    // What is there moves on.
+    assert_eq!(commit(&mut world, 0..1), [ErrorCode::None]);
+    assert_eq!(commit(&mut world, 900..901), [ErrorCode::PolicyViolation]);
+    world.restart();
+    assert_eq!(world.offset(0), Some(1));
+    assert_eq!(commit(&mut world, 900..901), [ErrorCode::PolicyViolation]);
 }
 
 #[test]

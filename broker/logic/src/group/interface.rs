@@ -38,6 +38,8 @@ pub struct GroupSettings {
     pub members_max: usize,
     /// Groups of one coordinator.
     pub groups_max: usize,
+    /// Bytes of all groups of one coordinator.
+    pub state_bytes_max: usize,
     /// `offset.metadata.max.bytes`.
     pub offset_metadata_bytes_max: usize,
     /// `offsets.retention.minutes`, in milliseconds.
@@ -54,7 +56,8 @@ impl Default for GroupSettings {
             session_timeout_max_ms: 1_800_000,
             initial_rebalance_delay_ms: 3_000,
             members_max: 5_000,
-            groups_max: 100_000,
+            groups_max: 10_000,
+            state_bytes_max: 64 << 20,
             offset_metadata_bytes_max: 4_096,
             offsets_retention_ms: 7 * 24 * 3_600_000,
             offsets_retention_check_ms: 600_000,

@@ -6,13 +6,16 @@ use tackboard_schema::ErrorCode;
 
 use super::context::Context;
 use super::interface::{Effect, GroupState, Join, Waiter};
-use super::member::ms_as_us;
-use super::state::{Group, refuse_join};
+use super::member::{Member, ms_as_us};
+use super::state::{Group, MEMBER_BYTES_MAX, refuse_join};
 use super::{Coordinator, NAME_BYTES_MAX, Purpose};
 use crate::shard::interface::Now;
 
 /// Protocols that one member may name: each is looked for among those of every other member.
 pub const PROTOCOLS_MAX: usize = 64;
+
+/// A new member's id is made of the client's name and so many bytes.
+const ID_SUFFIX_BYTES: usize = 37;
 
 impl Coordinator {
     pub(super) fn join(&mut self, now: Now, waiter: Waiter, join: &Join, out: &mut Vec<Effect>) {
@@ -22,6 +25,7 @@ impl Coordinator {
                 settings: &self.settings,
                 out,
                 last_store: &mut self.last_store,
+                counts: &mut self.counts,
             };
             refuse_join(waiter, code, &join.member_id, &mut cx);
             return;
@@ -48,8 +52,7 @@ impl Coordinator {
         .into_iter()
         .chain(&join.instance)
         .chain(join.protocols.iter().map(|(name, _)| name));
-        // A new member's id is made of the client's name and 37 characters.
-        if names.any(|name| name.len() > NAME_BYTES_MAX - 37)
+        if names.any(|name| name.len() > NAME_BYTES_MAX - ID_SUFFIX_BYTES)
             || join.protocols.len() > PROTOCOLS_MAX
         {
             return Err(ErrorCode::InvalidRequest);
@@ -59,7 +62,14 @@ impl Coordinator {
         if !range.contains(&join.session_timeout_ms) {
             return Err(ErrorCode::InvalidSessionTimeout);
         }
+        let bytes = bytes_of(join);
         let Some(group) = self.groups.get(join.group.as_str()) else {
+            if bytes > MEMBER_BYTES_MAX {
+                return Err(ErrorCode::GroupMaxSizeReached);
+            }
+            if self.bytes + bytes > settings.state_bytes_max {
+                return Err(ErrorCode::PolicyViolation);
+            }
             if !join.member_id.is_empty() {
                 return Err(ErrorCode::UnknownMemberId);
             }
@@ -80,6 +90,13 @@ impl Coordinator {
         if !is_known && group.members.len() + group.promised.len() >= settings.members_max {
             return Err(ErrorCode::GroupMaxSizeReached);
         }
+        let before = group.place_taken_by(join).map_or(0, Member::bytes);
+        if group.member_bytes - before + bytes > MEMBER_BYTES_MAX {
+            return Err(ErrorCode::GroupMaxSizeReached);
+        }
+        if !is_known && self.bytes + bytes > settings.state_bytes_max {
+            return Err(ErrorCode::PolicyViolation);
+        }
         Ok(())
     }
 
@@ -90,9 +107,16 @@ impl Coordinator {
         }
         let id: Arc<str> = Arc::from(id);
         let group = Group::new(id.clone(), now.wall);
+        self.bytes += group.bytes();
         self.groups.insert(id, group);
         Ok(())
     }
+}
+
+/// Bytes of the member that it would be, with the longest id that it may be given.
+fn bytes_of(join: &Join) -> usize {
+    let name = join.instance.as_deref().unwrap_or(&join.client_id);
+    Member::new(Arc::from(""), join).bytes() + name.len() + ID_SUFFIX_BYTES
 }
 
 /// What to do when the group's record is stored.
@@ -117,6 +141,7 @@ fn join_group(
             let patience_us = ms_as_us(join.session_timeout_ms);
             let until_us = cx.now.monotonic_us.saturating_add(patience_us);
             group.promised.insert(id.clone(), until_us);
+            group.member_bytes += id.len();
             refuse_join(waiter, ErrorCode::MemberIdRequired, &id, cx);
         } else {
             group.add(id, waiter, join, cx);
@@ -127,6 +152,7 @@ fn join_group(
     if join.instance.is_none()
         && let Some((id, _)) = group.promised.remove_entry(id)
     {
+        group.member_bytes -= id.len();
         group.add(id, waiter, join, cx);
         return None;
     }
@@ -185,6 +211,7 @@ fn replace(
         group.instances.insert(instance.clone(), id.clone());
     }
     group.members.insert(id.clone(), member);
+    group.count_members();
     if group.unsynced.remove(old_id) {
         group.unsynced.insert(id.clone());
     }

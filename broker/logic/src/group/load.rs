@@ -73,17 +73,19 @@ impl Loader {
         match value {
             Some(value) => {
                 let store = StoreId(0);
-                group.offsets.insert(partition, Held { store, value });
+                group.set_offset(partition, Held { store, value });
             }
-            None => drop(group.offsets.remove(&partition)),
+            None => group.unset_offset(&partition),
         }
     }
 
     fn take_group(&mut self, id: &str, value: Option<GroupMetadata>) {
         let group = self.group(id);
         let offsets = std::mem::take(&mut group.offsets);
+        let offset_bytes = group.offset_bytes;
         *group = Group::new(group.id.clone(), TimestampMs(0));
         group.offsets = offsets;
+        group.offset_bytes = offset_bytes;
         if let Some(metadata) = value {
             restore(group, metadata);
         }
@@ -95,6 +97,9 @@ impl Loader {
         coordinator.heard_us = now.monotonic_us;
         coordinator.groups.retain(|_, group| !group.is_void());
         for (id, group) in &mut coordinator.groups {
+            group.count_members();
+            coordinator.bytes += group.bytes();
+            coordinator.members += group.members.len();
             for member in group.members.values_mut() {
                 member.heard(now.monotonic_us);
             }

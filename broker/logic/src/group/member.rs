@@ -8,6 +8,9 @@ use super::interface::{Join, Opaque, Waiter};
 /// microseconds: its client may have given up and come back under another id. Kafka's number.
 pub const NEW_MEMBER_PATIENCE_US: u64 = 300_000_000;
 
+/// What a member takes besides what it says of itself, in bytes, about.
+const MEMBER_BYTES: usize = 256;
+
 /// A member, from its first join on.
 #[derive(Clone, Debug)]
 pub struct Member {
@@ -76,6 +79,21 @@ impl Member {
     pub fn subscription(&self, protocol: &str) -> Opaque {
         let known = self.protocols.iter().find(|(name, _)| &**name == protocol);
         known.map_or_else(Opaque::default, |(_, told)| told.clone())
+    }
+
+    /// The same, to look at.
+    pub fn told(&self, protocol: &str) -> &[u8] {
+        let known = self.protocols.iter().find(|(name, _)| &**name == protocol);
+        known.map_or(&[], |(_, told)| told)
+    }
+
+    /// Bytes that it takes, its assignment left out, which is bounded where it is made.
+    pub fn bytes(&self) -> usize {
+        let names = self.id.len() + self.client_id.len() + self.client_host.len();
+        let instance = self.instance.as_ref().map_or(0, |name| name.len());
+        let protocols = self.protocols.iter();
+        let protocols = protocols.map(|(name, told)| name.len() + told.len());
+        MEMBER_BYTES + names + instance + protocols.sum::<usize>()
     }
 
     /// The first of these that it knows.

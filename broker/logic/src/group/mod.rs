@@ -95,8 +95,35 @@ pub struct Coordinator {
     last_store: u64,
     stores: BTreeMap<StoreId, Purpose>,
     sweep: Sweep,
+    /// Bytes of all groups, about.
+    bytes: usize,
+    /// Members of all groups.
+    members: usize,
+    counts: Counts,
     /// The time of the last input.
     heard_us: u64,
+}
+
+/// What a coordinator has done since it began to serve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Generations that have begun.
+    pub rebalances: u64,
+    /// Offsets that were committed.
+    pub commits: u64,
+}
+
+/// How a coordinator stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Groups that it knows.
+    pub groups: u64,
+    /// Their members.
+    pub members: u64,
+    /// Bytes of all of it, about.
+    pub bytes: u64,
+    /// What it has done.
+    pub counts: Counts,
 }
 
 impl Coordinator {
@@ -108,6 +135,9 @@ impl Coordinator {
             due: BTreeSet::new(),
             last_store: 0,
             stores: BTreeMap::new(),
+            bytes: 0,
+            members: 0,
+            counts: Counts::default(),
             heard_us: now.monotonic_us,
         }
     }
@@ -148,6 +178,16 @@ impl Coordinator {
             }
             Input::Stored { store, result } => self.stored(now, store, result, out),
             Input::Tick => self.tick(now, out),
+        }
+    }
+
+    /// How it stands.
+    pub fn standing(&self) -> Standing {
+        Standing {
+            groups: self.groups.len() as u64,
+            members: self.members as u64,
+            bytes: self.bytes as u64,
+            counts: self.counts,
         }
     }
 
@@ -196,8 +236,12 @@ impl Coordinator {
             settings: &self.settings,
             out,
             last_store: &mut self.last_store,
+            counts: &mut self.counts,
         };
+        let (bytes, members) = (group.bytes(), group.members.len());
         let result = work(group, &mut cx);
+        self.bytes = self.bytes + group.bytes() - bytes;
+        self.members = self.members + group.members.len() - members;
         let due_us = group.next_due_us();
         // A deadline that moved out is found to be early when it comes up.
         if due_us < group.due_us {
@@ -206,6 +250,7 @@ impl Coordinator {
             self.due.insert((due_us, group.id.clone()));
         }
         if group.is_void() {
+            self.bytes -= group.bytes();
             self.due.remove(&(group.due_us, group.id.clone()));
             self.groups.remove(id);
         }
@@ -335,6 +380,9 @@ impl Coordinator {
                 "{id}: nobody looks at it in time"
             );
         }
+        let bytes: usize = self.groups.values().map(Group::bytes).sum();
+        let members: usize = self.groups.values().map(|group| group.members.len()).sum();
+        assert_eq!((self.bytes, self.members), (bytes, members));
         let due = self.due.iter();
         for (due_us, id) in due {
             let group = self.groups.get(id).expect("what is due is a group");
@@ -358,6 +406,7 @@ fn leave_one(group: &mut Group, member: &MemberRef, cx: &mut Context<'_>) -> Err
         _ => Arc::from(member.member_id.as_str()),
     };
     if group.promised.remove(&id).is_some() {
+        group.member_bytes -= id.len();
         group.try_complete(cx);
         return ErrorCode::None;
     }

@@ -39,6 +39,23 @@ pub struct Held {
     pub value: CommittedOffset,
 }
 
+/// Bytes of an offset's record, about: of what one append holds, and of what is kept.
+pub fn offset_bytes(group: &str, partition: &NamedPartition, value: &CommittedOffset) -> usize {
+    OFFSET_BYTES + group.len() + partition.topic.len() + value.metadata.len()
+}
+
+/// Of these, what is no text.
+const OFFSET_BYTES: usize = 64;
+
+/// Bytes that the members of one group may take, and those of their assignments: a record holds both.
+pub const MEMBER_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of all stored offsets of one group: to forget it is one append. Commits that are on their way come on top.
+pub const OFFSET_BYTES_MAX: usize = 8 << 20;
+
+/// Bytes of the records of one commit.
+pub const COMMIT_BYTES_MAX: usize = 4 << 20;
+
 /// A group.
 #[derive(Debug)]
 pub struct Group {
@@ -65,6 +82,10 @@ pub struct Group {
     pub underway: BTreeMap<NamedPartition, Held>,
     /// Offsets whose removal is appended and not stored yet, as of which commit.
     pub removing: BTreeMap<NamedPartition, StoreId>,
+    /// Bytes of the members.
+    pub member_bytes: usize,
+    /// Bytes of the offsets that are stored, with their names.
+    pub offset_bytes: usize,
     /// The newest record of it in the topic.
     pub recorded: Option<GroupMetadata>,
     /// When the coordinator looks at it next, as registered there.
@@ -90,9 +111,47 @@ impl Group {
             offsets: BTreeMap::new(),
             underway: BTreeMap::new(),
             removing: BTreeMap::new(),
+            member_bytes: 0,
+            offset_bytes: 0,
             recorded: None,
             due_us: u64::MAX,
         }
+    }
+
+    /// Bytes that it takes, about.
+    pub fn bytes(&self) -> usize {
+        self.id.len() + self.member_bytes + self.offset_bytes
+    }
+
+    /// Members say something else of themselves.
+    pub fn count_members(&mut self) {
+        let promised = self.promised.keys().map(|id| id.len());
+        let members = self.members.values().map(Member::bytes);
+        self.member_bytes = members.chain(promised).sum();
+    }
+
+    /// Takes note of a stored offset.
+    pub fn set_offset(&mut self, partition: NamedPartition, held: Held) {
+        self.offset_bytes += offset_bytes(&self.id, &partition, &held.value);
+        if let Some(before) = self.offsets.insert(partition.clone(), held) {
+            self.offset_bytes -= offset_bytes(&self.id, &partition, &before.value);
+        }
+    }
+
+    /// Forgets a stored offset.
+    pub fn unset_offset(&mut self, partition: &NamedPartition) {
+        if let Some(before) = self.offsets.remove(partition) {
+            self.offset_bytes -= offset_bytes(&self.id, partition, &before.value);
+        }
+    }
+
+    /// By how many bytes a commit would make it grow.
+    pub fn growth(&self, partition: &NamedPartition, value: &CommittedOffset) -> usize {
+        let before = self
+            .offsets
+            .get(partition)
+            .map_or(0, |held| offset_bytes(&self.id, partition, &held.value));
+        offset_bytes(&self.id, partition, value).saturating_sub(before)
     }
 
     /// Nothing is known of it that would be missed.
@@ -126,6 +185,14 @@ impl Group {
         let timeouts = self.members.values();
         let timeouts = timeouts.map(|member| ms_as_us(member.rebalance_timeout_ms));
         timeouts.max().unwrap_or(0)
+    }
+
+    /// The member that one who joins is, or takes the place of.
+    pub fn place_taken_by(&self, join: &Join) -> Option<&Member> {
+        let holder = join.instance.as_deref();
+        let holder = holder.and_then(|name| self.instances.get(name));
+        let id = holder.map_or(join.member_id.as_str(), |id| id);
+        self.members.get(id)
     }
 
     // ---- joining --------------------------------------------------------------------------------------------------
@@ -164,6 +231,7 @@ impl Group {
         if let Some(instance) = &member.instance {
             self.instances.insert(instance.clone(), id.clone());
         }
+        self.member_bytes += member.bytes();
         self.members.insert(id.clone(), member);
         self.leader.get_or_insert(id);
         if let Some(rebalance) = &mut self.rebalance {
@@ -181,7 +249,9 @@ impl Group {
             return;
         };
         member.take_over(join);
-        if let Some(earlier) = member.joining.replace(waiter) {
+        let earlier = member.joining.replace(waiter);
+        self.count_members();
+        if let Some(earlier) = earlier {
             refuse_join(earlier, ErrorCode::RebalanceInProgress, id, cx);
         }
         self.rebalance_or_go_on(cx);
@@ -255,6 +325,7 @@ impl Group {
         }
         self.rebalance = None;
         self.generation = self.generation.checked_add(1).unwrap_or(1);
+        cx.counts.rebalances += 1;
         if self.members.is_empty() {
             self.protocol = None;
             self.leader = None;
@@ -374,6 +445,7 @@ impl Group {
         let Some(member) = self.members.remove(id) else {
             return;
         };
+        self.member_bytes -= member.bytes();
         if let Some(waiter) = member.joining {
             refuse_join(waiter, ErrorCode::UnknownMemberId, id, cx);
         }
@@ -408,6 +480,7 @@ impl Group {
         let before = self.promised.len();
         self.promised.retain(|_, until_us| *until_us > now_us);
         if self.promised.len() < before {
+            self.count_members();
             self.try_complete(cx);
         }
         let silent = self.members.values().filter(|member| {

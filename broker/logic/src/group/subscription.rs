@@ -2,15 +2,31 @@
 //!
 //! Kafka's `ConsumerProtocolSubscription`: a version, the topics' names, and more that only assignors read.
 
+use std::collections::BTreeSet;
+
 use super::state::Group;
 
-/// Whether a member of the group reads the topic. One whose subscription can't be read may read anything.
-pub fn reads_topic(group: &Group, topic: &str) -> bool {
-    let protocol = group.protocol.as_deref().unwrap_or_default();
-    group.members.values().any(|member| {
-        let told = member.subscription(protocol);
-        topics(&told).is_none_or(|topics| topics.contains(&topic))
-    })
+/// The topics that a group's members read.
+pub struct Reads<'a>(Option<BTreeSet<&'a str>>);
+
+impl<'a> Reads<'a> {
+    /// Reads every subscription once.
+    pub fn of(group: &'a Group) -> Self {
+        let protocol = group.protocol.as_deref().unwrap_or_default();
+        let mut all = BTreeSet::new();
+        for member in group.members.values() {
+            let Some(topics) = topics(member.told(protocol)) else {
+                return Self(None);
+            };
+            all.extend(topics);
+        }
+        Self(Some(all))
+    }
+
+    /// Whether a member reads the topic. One whose subscription can't be read may read anything.
+    pub fn contains(&self, topic: &str) -> bool {
+        self.0.as_ref().is_none_or(|topics| topics.contains(topic))
+    }
 }
 
 /// The names of the topics; `None` if this is no subscription.

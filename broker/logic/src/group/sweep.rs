@@ -10,13 +10,17 @@ use std::sync::Arc;
 use tackboard_schema::{ErrorCode, TimestampMs};
 
 use super::interface::{Effect, GroupState, NamedPartition, Record, StoreId};
-use super::state::Group;
-use super::subscription::reads_topic;
+use super::state::{Group, offset_bytes};
+use super::subscription::Reads;
 use super::{Coordinator, Purpose};
 use crate::shard::interface::Now;
 
 /// Groups that are looked at in one tick.
 const GROUPS_PER_TICK: usize = 100;
+
+/// Bytes of records that are written anew in one tick, about: one append must not take all memory there is for appends,
+/// nor all time.
+const REWRITE_BYTES_PER_TICK: usize = 1 << 20;
 
 /// The topic is not written anew before so many bytes have been appended to it.
 pub const REWRITE_BYTES_MIN: u64 = 16 << 20;
@@ -35,6 +39,8 @@ enum Pass {
     Rests,
     /// Groups after this one are to come.
     After(Arc<str>),
+    /// So are offsets of this one, from that partition on.
+    Within(Arc<str>, NamedPartition),
     Begins,
 }
 
@@ -106,6 +112,7 @@ impl Coordinator {
             Pass::Rests => return None,
             Pass::Begins => Bound::Unbounded,
             Pass::After(id) => Bound::Excluded(id.clone()),
+            Pass::Within(id, _) => Bound::Included(id.clone()),
         };
         let ids = self
             .groups
@@ -162,16 +169,34 @@ impl Coordinator {
         let Some(ids) = self.some_groups(&self.sweep.rewrite) else {
             return;
         };
+        let mut from = match &self.sweep.rewrite {
+            Pass::Within(id, partition) => Some((id.clone(), partition.clone())),
+            _ => None,
+        };
+        let mut room = REWRITE_BYTES_PER_TICK;
+        self.sweep.rewrite = after(&ids);
         for id in &ids {
-            let store = self.with_group(now, id, out, |group, cx| {
-                let records = living(group);
-                (!records.is_empty()).then(|| cx.store(records))
+            // The group may have gone since.
+            let from = from.take_if(|(group, _)| group == id);
+            let written = self.with_group(now, id, out, |group, cx| {
+                let (records, next) =
+                    living(group, from.map(|(_, partition)| partition), &mut room);
+                let store = (!records.is_empty()).then(|| cx.store(records));
+                (store, next)
             });
-            if let Some(Some(store)) = store {
+            let (store, next) = written.unwrap_or_default();
+            if let Some(store) = store {
                 self.stores.insert(store, Purpose::Rewrite);
             }
+            if let Some(next) = next {
+                self.sweep.rewrite = Pass::Within(id.clone(), next);
+                break;
+            }
+            if room == 0 {
+                self.sweep.rewrite = Pass::After(id.clone());
+                break;
+            }
         }
-        self.sweep.rewrite = after(&ids);
         if matches!(self.sweep.rewrite, Pass::Rests) {
             self.sweep.rewrite_until = Some(StoreId(self.last_store));
             self.end_rewrite();
@@ -207,24 +232,40 @@ fn after(ids: &[Arc<str>]) -> Pass {
     }
 }
 
-/// A group's newest records. A commit that is on its way counts: its own record lies before this one, and when an append
-/// fails that had begun, what became of it is open anyway.
-fn living(group: &Group) -> Vec<Record> {
+/// A group's newest records, from a partition on or all of them, until there is no more room; and where to go on. A commit
+/// that is on its way counts: its own record lies before this one, and when an append fails that had begun, what became of
+/// it is open anyway.
+fn living(
+    group: &Group,
+    from: Option<NamedPartition>,
+    room: &mut usize,
+) -> (Vec<Record>, Option<NamedPartition>) {
+    let mut records = Vec::new();
     if group.state == GroupState::Dead {
-        return Vec::new();
+        return (records, None);
     }
-    let offsets = group
-        .newest_offsets()
-        .map(|(partition, value)| Record::Offset {
+    if from.is_none()
+        && let Some(value) = group.recorded.clone()
+    {
+        *room = room.saturating_sub(group.member_bytes);
+        records.push(Record::Group {
+            group: group.id.clone(),
+            value: Some(value),
+        });
+    }
+    for (partition, value) in group.newest_offsets(from.as_ref()) {
+        // One at least, or there would be no end.
+        if *room == 0 && !records.is_empty() {
+            return (records, Some(partition.clone()));
+        }
+        *room = room.saturating_sub(offset_bytes(&group.id, partition, value));
+        records.push(Record::Offset {
             group: group.id.clone(),
             partition: partition.clone(),
             value: Some(value.clone()),
         });
-    let itself = group.recorded.clone().map(|value| Record::Group {
-        group: group.id.clone(),
-        value: Some(value),
-    });
-    itself.into_iter().chain(offsets).collect()
+    }
+    (records, None)
 }
 
 /// Offsets of topics that are gone, and those that nobody has moved for too long and nobody reads: of a group without
@@ -247,11 +288,15 @@ fn expired(
         .offsets
         .iter()
         .filter(|(partition, _)| !group.underway.contains_key(partition));
+    let read = (group.state == GroupState::Stable).then(|| Reads::of(group));
     let expired = settled.filter(|(partition, held)| {
         let has_gone = gone
             .get(&partition.topic)
             .is_some_and(|last| held.store <= *last);
-        let is_read = || group.state == GroupState::Stable && reads_topic(group, &partition.topic);
+        let is_read = || {
+            read.as_ref()
+                .is_some_and(|read| read.contains(&partition.topic))
+        };
         has_gone || (is_idle && old(held.value.committed_at) && !is_read())
     });
     expired.map(|(partition, _)| partition.clone()).collect()

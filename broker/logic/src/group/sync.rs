@@ -7,7 +7,7 @@ use tackboard_schema::ErrorCode;
 
 use super::context::Context;
 use super::interface::{Effect, GroupState, Opaque, Sync, Synced, Waiter};
-use super::state::Group;
+use super::state::{Group, MEMBER_BYTES_MAX};
 use super::{Coordinator, Purpose};
 use crate::shard::interface::Now;
 
@@ -52,6 +52,14 @@ fn sync_group(
     sync: Sync,
     cx: &mut Context<'_>,
 ) -> Option<(super::StoreId, Purpose)> {
+    let length: usize = (sync.assignments.iter())
+        .map(|(_, assignment)| assignment.len())
+        .sum();
+    if length > MEMBER_BYTES_MAX {
+        let outcome = Err(ErrorCode::GroupMaxSizeReached);
+        cx.out.push(Effect::Synced { waiter, outcome });
+        return None;
+    }
     let id: Arc<str> = Arc::from(sync.member.member_id.as_str());
     group.unsynced.remove(&id);
     if group.state == GroupState::Stable {

@@ -18,7 +18,7 @@ pub use log::GroupWork;
 use log::{Loading, Rewrite};
 use tackboard_logic::{
     group::{
-        Coordinator, GroupListing, GroupView,
+        Coordinator, Counts, GroupListing, GroupView, Standing,
         interface::{
             CommitEntry, Effect, GroupSettings, Input, Join, JoinRefusal, Joined, MemberRef,
             NamedPartition, StoreId, Sync, Synced, Waiter,
@@ -139,6 +139,8 @@ pub struct Groups {
     waiters: Slab<WaiterTarget>,
     /// Appends that have ended and of which the coordinators do not know yet.
     stored: VecDeque<(TopicPartition, StoreId, Result<(), ErrorCode>)>,
+    /// What was counted of the coordinators' work so far.
+    published: Counts,
     /// The internal topic was proposed, and the proposal is not decided.
     is_creating: bool,
 }
@@ -296,6 +298,7 @@ impl State {
             initial_rebalance_delay_ms: ms(config.initial_rebalance_delay),
             members_max: config.members_max,
             groups_max: config.groups_max,
+            state_bytes_max: config.state_bytes_max,
             offset_metadata_bytes_max: config.offset_metadata_bytes_max,
             offsets_retention_ms: long_ms(config.offsets_retention),
             offsets_retention_check_ms: long_ms(config.offsets_retention_check_interval),
@@ -380,6 +383,30 @@ impl State {
                 None => {}
             }
         }
+    }
+
+    /// How the coordinators stand, for the core's counters.
+    pub(super) fn publish_groups(&mut self) {
+        let mut all = Standing::default();
+        for host in self.groups.hosts.values() {
+            if let Host::Serving(serving) = host {
+                let one = serving.coordinator.standing();
+                all.groups += one.groups;
+                all.members += one.members;
+                all.bytes += one.bytes;
+                all.counts.rebalances += one.counts.rebalances;
+                all.counts.commits += one.counts.commits;
+            }
+        }
+        let known = std::mem::replace(&mut self.groups.published, all.counts);
+        let metrics = self.metrics();
+        metrics.groups.set(all.groups);
+        metrics.group_members.set(all.members);
+        metrics.group_state_bytes.set(all.bytes);
+        let rebalances = all.counts.rebalances.saturating_sub(known.rebalances);
+        metrics.group_rebalances.add(rebalances);
+        let commits = all.counts.commits.saturating_sub(known.commits);
+        metrics.offsets_committed.add(commits);
     }
 
     /// A topic is gone, and what groups have committed for it.
