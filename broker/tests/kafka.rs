@@ -8,11 +8,18 @@ use std::io::Write as _;
 
 use support::{broker, folder};
 use tackboard_schema::{
-    ErrorCode, TimestampMs,
+    ErrorCode, TimestampMs, TopicId,
     kafka::*,
     record_batch::{BatchBuilder, Compression},
 };
 use wire::{Client, batch, fetch, offsets, produce};
+
+fn all_topics() -> MetadataRequest {
+    MetadataRequest {
+        topics: None,
+        ..Default::default()
+    }
+}
 
 #[test]
 fn what_is_produced_is_fetched_in_every_version_that_is_served() {
@@ -34,8 +41,19 @@ fn what_is_produced_is_fetched_in_every_version_that_is_served() {
         }
     }
     let batches = ApiKey::Produce.row().served.iter().count() as i64;
+    let topics = client.ask(12, &all_topics()).topics;
+    let topic_id = topics[0].topic_id;
     for version in ApiKey::Fetch.row().advertised.iter() {
-        let answer = client.ask(version, &fetch("t", &[0, 1, 2, 3], 2, 0));
+        let mut request = fetch("t", &[0, 1, 2, 3], 2, 0);
+        request.topics[0].topic_id = topic_id;
+        let answer = client.ask(version, &request);
+        // Up to version 12 by name, from 13 on by id.
+        let found = &answer.responses[0];
+        let expected = match version {
+            ..=12 => ("t", TopicId::default()),
+            13.. => ("", topic_id),
+        };
+        assert_eq!((&*found.topic, found.topic_id), expected);
         assert_eq!(answer.responses[0].partitions.len(), 4);
         for partition in &answer.responses[0].partitions {
             assert_eq!(partition.error_code, 0);
@@ -44,6 +62,27 @@ fn what_is_produced_is_fetched_in_every_version_that_is_served() {
             assert_eq!(offsets(partition), wanted, "version {version}");
         }
     }
+    assert!(broker.shutdown());
+}
+
+#[test]
+fn a_topic_id_that_nobody_has_is_told_and_hinders_no_other_topic() {
+    let data = folder();
+    let broker = broker(data.path(), "[0]", &[]);
+    let mut client = Client::of(&broker);
+    assert_eq!(client.create("t", 1), 0);
+    assert_eq!(client.produce("t", 0, batch(&["a"])).error_code, 0);
+    let topics = client.ask(12, &all_topics()).topics;
+    let (gone, there) = (TopicId([7; 16]), topics[0].topic_id);
+    let mut request = fetch("t", &[0], 0, 0);
+    request.topics.push(request.topics[0].clone());
+    (request.topics[0].topic_id, request.topics[1].topic_id) = (gone, there);
+    let answer = client.ask(13, &request);
+    let told: Vec<_> = (answer.responses.iter())
+        .map(|topic| (topic.topic_id, topic.partitions[0].error_code))
+        .collect();
+    assert_eq!(told, [(gone, ErrorCode::UnknownTopicId.code()), (there, 0)]);
+    assert_eq!(offsets(&answer.responses[1].partitions[0]), [0]);
     assert!(broker.shutdown());
 }
 

@@ -1,30 +1,39 @@
-//! Fetch, versions 4-12 (the decoder knows later ones, which name topics by id; they are not taken).
+//! Fetch, versions 4-17. From 13 on topics are named by their ids (KIP-516).
 //!
 //! The first batch is told whole, however few bytes were asked for (KIP-74); an offset within a batch is answered with the
 //! whole batch. An epoch of the leader that is not the one in force is refused (KIP-320).
 //!
 //! Not honoured: sessions (KIP-227): every answer has session 0, and clients then name all their partitions each time.
 //! `isolation_level`: there are no transactions, so the last stable offset is the high watermark. `rack_id` (KIP-392):
-//! there is no other replica to prefer. `replica_id`: nobody follows this broker.
+//! there is no other replica to prefer. `replica_id`, `replica_state`: nobody follows this broker.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use tackboard_logic::request::fetch::Bounds;
 use tackboard_schema::{
-    CorrelationId, ErrorCode, Offset, PartitionIndex,
+    CorrelationId, ErrorCode, Offset, PartitionIndex, TopicId,
     kafka::{
         FetchRequest, FetchResponse, FetchResponsePartition, FetchResponseTopic, Part, Records,
         encode_response, parts,
     },
 };
 
-use super::{answers::Answers, codes::fetch_code, handlers::Call};
+use super::{
+    answers::{Answers, Form},
+    codes::fetch_code,
+    handlers::Call,
+};
 use crate::{
     native::connection::{Connection, OutFrame},
     shard::{
-        placed::{FetchFrom, Placed, find_topic, place_in},
+        placed::{FetchFrom, Placed, find_topic, find_topic_by_id, place_in},
         request::{Entry, Fetched, Piece},
     },
 };
+
+/// The first version that names topics by their ids.
+const TOPIC_IDS_FROM: i16 = 13;
 
 pub(super) fn handle(call: Call<'_>, request: FetchRequest) {
     if request.session_id != 0 {
@@ -42,9 +51,13 @@ pub(super) fn handle(call: Call<'_>, request: FetchRequest) {
     let Call {
         state,
         connection,
+        answers,
         number,
+        version,
         ..
     } = call;
+    let by_id = version >= TOPIC_IDS_FROM;
+    let mut ids = Vec::new();
     let number_of = |value: i32| u32::try_from(value).unwrap_or(0);
     let bounds = Bounds {
         wait_ms: number_of(request.max_wait_ms),
@@ -53,7 +66,13 @@ pub(super) fn handle(call: Call<'_>, request: FetchRequest) {
     };
     let mut placed = Placed::with_capacity(count);
     for topic in &request.topics {
-        let (name, found) = find_topic(state, &topic.topic);
+        let (name, found) = match by_id {
+            true => find_topic_by_id(state, topic.topic_id),
+            false => find_topic(state, &topic.topic),
+        };
+        if by_id {
+            ids.push((name.clone(), topic.topic_id));
+        }
         for entry in &topic.partitions {
             let partition = PartitionIndex(entry.partition);
             let place = place_in(state, &found, partition).and_then(|place| {
@@ -68,6 +87,9 @@ pub(super) fn handle(call: Call<'_>, request: FetchRequest) {
             placed.add(name.clone(), partition, place, from);
         }
     }
+    if by_id {
+        answers.with(number, |asked| asked.form = Form::TopicIds(ids));
+    }
     state.fetch(connection, number, placed, bounds);
 }
 
@@ -78,17 +100,19 @@ pub fn answer(
     number: CorrelationId,
     entries: Vec<Entry<Fetched>>,
 ) {
-    let Some((version, correlation_id)) =
-        answers.with(number, |asked| (asked.version, asked.correlation_id))
-    else {
+    let asked = answers.with(number, |asked| {
+        let form = std::mem::replace(&mut asked.form, Form::Plain);
+        (asked.version, asked.correlation_id, form)
+    });
+    let Some((version, correlation_id, form)) = asked else {
         return;
     };
     let mut response = FetchResponse::default();
     for topic in entries.chunk_by(|one, next| one.topic == next.topic) {
         response.responses.push(FetchResponseTopic {
             topic: (*topic[0].topic).into(),
+            topic_id: id_of(&form, &topic[0].topic),
             partitions: topic.iter().map(told).collect(),
-            ..FetchResponseTopic::default()
         });
     }
     let mut bytes = Vec::new();
@@ -118,6 +142,17 @@ pub fn answer(
     }
     frame.length += gaps.iter().map(|gap| gap.length as usize).sum::<usize>();
     answers.send(connection, number, Some(frame));
+}
+
+/// The id by which the client named a topic. Whoever named it by name is told none.
+fn id_of(form: &Form, topic: &Arc<str>) -> TopicId {
+    match form {
+        Form::TopicIds(ids) => {
+            let found = ids.iter().find(|(name, _)| name == topic);
+            found.map_or_else(TopicId::default, |(_, id)| *id)
+        }
+        _ => TopicId::default(),
+    }
 }
 
 fn told(entry: &Entry<Fetched>) -> FetchResponsePartition {

@@ -22,7 +22,7 @@ use tackboard_logic::{
 };
 use tackboard_schema::{
     CorrelationId, ErrorCode, LeaderEpoch, Offset, PartitionIndex, TOPIC_NAME_LENGTH_MAX,
-    TimestampMs, TopicPartition,
+    TimestampMs, TopicId, TopicPartition,
 };
 
 use super::{
@@ -277,6 +277,20 @@ pub fn find_topic(state: &State, name: &str) -> (Arc<str>, Result<Arc<Topic>, Fa
             let message = format!("there is no topic {name}");
             let failure = Failure::new(ErrorCode::UnknownTopicOrPartition, message);
             (name.into(), Err(failure))
+        }
+    }
+}
+
+/// As [`find_topic`], by its id; the name of one that isn't there is its id.
+pub fn find_topic_by_id(state: &State, id: TopicId) -> (Arc<str>, Result<Arc<Topic>, Failure>) {
+    match state.topics.image().topic_by_id(id) {
+        Some(topic) => (topic.name.clone(), Ok(topic.clone())),
+        None => {
+            let failure = Failure::new(
+                ErrorCode::UnknownTopicId,
+                format!("there is no topic with id {id}"),
+            );
+            (id.to_string().into(), Err(failure))
         }
     }
 }

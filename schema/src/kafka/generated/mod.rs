@@ -127,7 +127,7 @@ pub static API_TABLE: [ApiRow; 26] = [
         key: ApiKey::Fetch,
         name: "Fetch",
         served: Versions { min: 4, max: 17 },
-        advertised: Versions { min: 4, max: 12 },
+        advertised: Versions { min: 4, max: 17 },
         flexible_from: Some(12),
     },
     ApiRow {
