@@ -11,6 +11,8 @@ mod alter_configs;
 pub mod answers;
 pub mod changes;
 pub mod codes;
+#[cfg(test)]
+mod compatibility_test;
 mod configs;
 mod create_partitions;
 mod create_topics;
