@@ -516,3 +516,32 @@ fn where_nothing_is_committed_the_caller_is_asked_if_it_wants_to_be() {
     let told = fault.is_some_and(|fault| matches!(fault, Error::NothingCommitted { .. }));
     assert!(told);
 }
+
+#[test]
+fn what_the_caller_commits_is_not_taken_back_by_what_is_committed_by_itself() {
+    let mut simulation = Simulation::calm(5);
+    (0..40).for_each(|_| simulation.append());
+    simulation.come();
+    let partition = NamedPartition::new("t", 3);
+    let handed_out = |it: &Simulation| it.members[0].next.get(&partition).copied().flatten();
+    simulation.until("something is handed out", |it| handed_out(it).is_some());
+    let next = Offset(handed_out(&simulation).unwrap());
+    let member = &mut simulation.members[0];
+    // The poll that handed it out was the last: by itself nothing of it would be committed.
+    member.busy_until = simulation.now.after(Duration::from_secs(3_600));
+    let offsets = [(partition.clone(), next)];
+    member.machine.commit_offsets(&offsets, true).unwrap();
+    member.machine.leave(false);
+    member.is_leaving = true;
+    for _ in 0..60_000 {
+        let Some(member) = simulation.members.first_mut() else {
+            break;
+        };
+        if let Some((id, _)) = member.machine.poll_event() {
+            member.machine.handled(id);
+        }
+        simulation.step();
+    }
+    assert!(simulation.members.is_empty());
+    assert_eq!(simulation.groups().committed("t", 3), Some(next));
+}

@@ -10,7 +10,7 @@ use crate::config::{Sources, render};
 
 const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 it was tried and failed, or the broker refused; 2 usage or configuration, nothing was started; \
-130 `produce` was interrupted.";
+130 `produce` or `consume --group` was interrupted.";
 
 const CONSUMED_JSON: &str = "\
 Printed are the values, one a line. With --json each line is an object with partition, offset, timestamp \
@@ -44,6 +44,8 @@ pub enum Command {
     Config(ConfigArguments),
     /// Create, list, describe, alter and delete topics.
     Topic(TopicArguments),
+    /// List and describe consumer groups, set where they read on, delete them.
+    Group(GroupArguments),
     /// Send lines as events.
     Produce(ProduceArguments),
     /// Print events.
@@ -64,6 +66,11 @@ impl Command {
                 TopicCommand::Describe(describe) => describe.client.json,
                 TopicCommand::Alter(alter) => alter.client.json,
                 TopicCommand::Delete(delete) => delete.client.json,
+            },
+            Command::Group(arguments) => match &arguments.command {
+                GroupCommand::List(list) => list.client.json,
+                GroupCommand::Describe(named) | GroupCommand::Delete(named) => named.client.json,
+                GroupCommand::ResetOffsets(reset) => reset.client.json,
             },
             Command::Produce(arguments) => arguments.client.json,
             Command::Consume(arguments) => arguments.client.json,
@@ -235,6 +242,132 @@ pub struct NamedTopicArguments {
     pub client: ClientArguments,
 }
 
+/// `group`.
+#[derive(Args, Debug)]
+pub struct GroupArguments {
+    /// What to do with consumer groups.
+    #[command(subcommand)]
+    pub command: GroupCommand,
+}
+
+/// What can be done with consumer groups.
+#[derive(Debug, Subcommand)]
+pub enum GroupCommand {
+    /// List all groups.
+    List(ListArguments),
+    /// Show a group's members and how far it has come.
+    Describe(NamedGroupArguments),
+    /// Set where a group without members reads on. Shows what would be; --execute does it.
+    ResetOffsets(ResetArguments),
+    /// Forget a group without members, and what it has committed.
+    Delete(NamedGroupArguments),
+}
+
+/// `group describe` and `group delete`.
+#[derive(Args, Debug)]
+pub struct NamedGroupArguments {
+    /// Name of the group.
+    pub group: String,
+    /// Broker and output.
+    #[command(flatten)]
+    pub client: ClientArguments,
+}
+
+/// `group reset-offsets`.
+#[derive(Args, Debug)]
+pub struct ResetArguments {
+    /// Name of the group; it is made if there is none.
+    #[arg(value_parser = group_name)]
+    pub group: String,
+    /// Of what.
+    #[command(flatten)]
+    pub topics: ResetTopics,
+    /// Where to.
+    #[command(flatten)]
+    pub to: ResetTo,
+    /// Do it. Without: show what would be.
+    #[arg(long)]
+    pub execute: bool,
+    /// Broker and output.
+    #[command(flatten)]
+    pub client: ClientArguments,
+}
+
+/// The partitions whose offsets are reset.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub struct ResetTopics {
+    /// A topic, or some partitions of it; may be repeated.
+    #[arg(long, value_name = "TOPIC[:N,N]", value_parser = topic_choice)]
+    pub topic: Vec<TopicChoice>,
+    /// Everything that the group has committed.
+    #[arg(long)]
+    pub all_topics: bool,
+}
+
+/// A topic, or some of its partitions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TopicChoice {
+    /// The topic.
+    pub topic: String,
+    /// Empty: all.
+    pub partitions: Vec<i32>,
+}
+
+/// Where offsets are reset to: one of these.
+#[derive(Args, Clone, Debug, Default)]
+#[group(required = true, multiple = false)]
+pub struct ResetTo {
+    /// The first event there is.
+    #[arg(long)]
+    pub to_earliest: bool,
+    /// The end: only what is produced from now on.
+    #[arg(long)]
+    pub to_latest: bool,
+    /// This offset, or the nearest that there is.
+    #[arg(long, value_name = "OFFSET", value_parser = clap::value_parser!(i64).range(0..), allow_negative_numbers = true)]
+    pub to_offset: Option<i64>,
+    /// The first event at or after this time (RFC 3339); the end if there is none.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub to_time: Option<TimestampMs>,
+    /// So many events on, or back if below 0, from what is committed.
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub shift_by: Option<i64>,
+}
+
+/// See [`ResetTo`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResetChoice {
+    /// The first event there is.
+    Earliest,
+    /// The end.
+    Latest,
+    /// This offset.
+    Offset(Offset),
+    /// The first event at or after this time.
+    Time(TimestampMs),
+    /// So many events on.
+    Shift(i64),
+}
+
+impl ResetTo {
+    /// The one that was chosen.
+    pub fn choice(&self) -> ResetChoice {
+        match (self.to_offset, self.to_time, self.shift_by) {
+            (Some(offset), _, _) => ResetChoice::Offset(Offset(offset)),
+            (_, Some(time), _) => ResetChoice::Time(time),
+            (_, _, Some(by)) => ResetChoice::Shift(by),
+            _ if self.to_earliest => ResetChoice::Earliest,
+            _ => ResetChoice::Latest,
+        }
+    }
+
+    /// The time that was asked for, if one was.
+    pub fn time(&self) -> Option<TimestampMs> {
+        self.to_time
+    }
+}
+
 /// `produce`.
 #[derive(Args, Debug)]
 pub struct ProduceArguments {
@@ -276,6 +409,10 @@ pub struct ConsumeArguments {
     /// Read only this partition; may be repeated. Default: all
     #[arg(long, value_name = "N", value_parser = partition, allow_negative_numbers = true)]
     pub partition: Vec<i32>,
+    /// Read as a member of this consumer group: its share of the partitions, on from what the group has committed, which
+    /// --from only replaces where there is nothing. What was printed is committed.
+    #[arg(long, value_name = "NAME", value_parser = group_name, conflicts_with = "partition")]
+    pub group: Option<String>,
     /// Stop after so many events; waits for them if need be. Default: stop at the end as it is now.
     #[arg(long, value_name = "N", value_parser = event_count, allow_negative_numbers = true)]
     pub count: Option<u64>,
@@ -373,6 +510,33 @@ fn start(text: &str) -> Result<Start, String> {
                     .to_owned(),
             ),
         },
+    }
+}
+
+fn time(text: &str) -> Result<TimestampMs, String> {
+    let time = jiff::Timestamp::from_str(text);
+    let time = time.map_err(|_| "expected a time like 2013-07-04T00:00:00Z".to_owned())?;
+    Ok(TimestampMs(ceil_ms(time)))
+}
+
+fn group_name(text: &str) -> Result<String, String> {
+    match text.len() {
+        1..=255 => Ok(text.to_owned()),
+        _ => Err("expected a name of 1 to 255 bytes".to_owned()),
+    }
+}
+
+fn topic_choice(text: &str) -> Result<TopicChoice, String> {
+    let (topic, partitions) = match text.split_once(':') {
+        Some((topic, partitions)) => (topic, partitions.split(',').map(partition).collect()),
+        None => (text, Ok(Vec::new())),
+    };
+    match (topic.is_empty(), partitions) {
+        (false, Ok(partitions)) => Ok(TopicChoice {
+            topic: topic.to_owned(),
+            partitions,
+        }),
+        _ => Err("expected TOPIC or TOPIC:N,N, e.g. flights:0,3".to_owned()),
     }
 }
 
@@ -486,6 +650,35 @@ mod tests {
         ] {
             let error = parse(&format!("tackboard {line}")).expect_err(line);
             assert!(error.to_string().contains(expected), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_reset_says_of_what_and_where_to_each_in_one_way() {
+        let parsed = |line: &str| match parse(&format!("tackboard group reset-offsets {line}")) {
+            Ok(Command::Group(GroupArguments {
+                command: GroupCommand::ResetOffsets(reset),
+            })) => Ok(reset),
+            Ok(_) => panic!("{line}"),
+            Err(error) => Err(error.to_string()),
+        };
+        let reset = parsed("g --topic flights:0,3 --topic w --shift-by -5").expect("right");
+        assert_eq!(reset.topics.topic[0].partitions, [0, 3]);
+        assert!(reset.topics.topic[1].partitions.is_empty() && !reset.execute);
+        assert_eq!(reset.to.choice(), ResetChoice::Shift(-5));
+        let reset = parsed("g --all-topics --to-latest --execute").expect("right");
+        assert_eq!(reset.to.choice(), ResetChoice::Latest);
+        for wrong in [
+            "g --to-latest",
+            "g --all-topics",
+            "g --all-topics --topic t --to-latest",
+            "g --all-topics --to-latest --to-earliest",
+            "g --topic t:x --to-latest",
+            "g --topic :1 --to-latest",
+            "g --topic t --to-offset -1",
+            "g --topic t --to-time yesterday",
+        ] {
+            assert!(parsed(wrong).is_err(), "{wrong}");
         }
     }
 

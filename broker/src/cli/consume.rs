@@ -12,6 +12,7 @@ use tackboard_client::{
 };
 
 use super::arguments::ConsumeArguments;
+use super::consume_group;
 use super::failure::Failure;
 use super::output::{counted, note, stdout};
 use super::topic::client_config;
@@ -20,9 +21,12 @@ use super::topic::client_config;
 const MILLISECONDS_LIKELY: i64 = 100_000_000_000;
 
 /// Longest wait for new events before output and conditions are looked at again.
-const POLL_TIMEOUT: Duration = Duration::from_millis(500);
+pub(super) const POLL_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(super) fn run(arguments: &ConsumeArguments) -> Result<(), Failure> {
+    if let Some(group) = &arguments.group {
+        return consume_group::run(arguments, group);
+    }
     let plan = Plan::make(arguments)?;
     let assigned: Vec<(&str, PartitionIndex, Start)> = plan
         .parts
@@ -274,7 +278,7 @@ impl Reader<'_> {
 }
 
 /// The value and a newline, or a JSON object and a newline.
-fn write_record(
+pub(super) fn write_record(
     out: &mut impl Write,
     record: &ConsumerRecord<'_>,
     as_json: bool,

@@ -12,9 +12,11 @@ mod arguments;
 mod check_command;
 mod config_command;
 mod consume;
+mod consume_group;
 mod event_line;
 mod failure;
 mod from_client;
+mod group;
 mod interrupt;
 mod output;
 mod produce;
@@ -90,6 +92,7 @@ pub fn run(command: Command) -> Result<(), Failure> {
         Command::Check(arguments) => check_command::run(&arguments),
         Command::Config(arguments) => config_command::run(&arguments),
         Command::Topic(arguments) => topic::run(arguments),
+        Command::Group(arguments) => group::run(arguments),
         Command::Produce(arguments) => produce::run(&arguments),
         Command::Consume(arguments) => consume::run(&arguments),
     };

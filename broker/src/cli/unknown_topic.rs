@@ -6,7 +6,7 @@ use tackboard_client::{Admin, Error};
 
 use crate::config::similar::nearest;
 
-use super::arguments::{BROKER_DEFAULT, Command, TopicCommand};
+use super::arguments::{BROKER_DEFAULT, Command, GroupCommand, TopicCommand};
 use super::failure::Failure;
 use super::topic::client_config;
 
@@ -29,6 +29,12 @@ impl Use {
                 }
                 TopicCommand::Alter(alter) => (&alter.client, false),
                 TopicCommand::Create(_) | TopicCommand::List(_) => return None,
+            },
+            Command::Group(arguments) => match &arguments.command {
+                GroupCommand::ResetOffsets(reset) => (&reset.client, false),
+                GroupCommand::List(_) | GroupCommand::Describe(_) | GroupCommand::Delete(_) => {
+                    return None;
+                }
             },
             Command::Serve(_) | Command::Check(_) | Command::Config(_) => return None,
         };

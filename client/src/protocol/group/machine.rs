@@ -255,6 +255,12 @@ impl GroupMachine {
         for (partition, _) in offsets {
             self.holding(&partition.topic, partition.partition)?;
         }
+        for (partition, offset) in offsets {
+            // It is the caller who says how far it has come, until it polls again.
+            if let Some(holding) = self.holdings.0.get_mut(partition) {
+                holding.done = Some(*offset);
+            }
+        }
         let ticket = self.commits.ask(offsets.iter().cloned());
         if is_awaited {
             self.commits.wait_for(ticket);
