@@ -38,6 +38,7 @@ struct Member {
     /// It does not poll until then.
     busy_until: Now,
     is_leaving: bool,
+    instance: Option<String>,
 }
 
 struct Simulation {
@@ -55,6 +56,8 @@ struct Simulation {
     rebalances: usize,
     /// Records that were handed out before.
     again: usize,
+    /// Some members are static ones.
+    has_static: bool,
 }
 
 impl Simulation {
@@ -88,11 +91,21 @@ impl Simulation {
             weather,
             rebalances: 0,
             again: 0,
+            has_static: true,
         }
     }
 
     fn groups(&mut self) -> &mut Groups {
         self.broker.groups.as_mut().expect("this test has groups")
+    }
+
+    /// For some members a name that outlives them, and that nobody has at the moment.
+    fn free_name(&mut self) -> Option<String> {
+        let number = self.random.below(6);
+        let name = format!("s{number}");
+        let is_taken = |member: &Member| member.instance.as_ref() == Some(&name);
+        let is_free = number < 3 && !self.members.iter().any(is_taken);
+        (self.has_static && is_free).then_some(name)
     }
 
     fn come(&mut self) {
@@ -116,6 +129,11 @@ impl Simulation {
             },
             ..GroupConfig::new("g")
         };
+        let config = GroupConfig {
+            instance: self.free_name(),
+            ..config
+        };
+        let instance = config.instance.clone();
         let seed = self.random.draw();
         let mut machine = GroupMachine::new(&["broker:7400"], config, seed).unwrap();
         match self.random.below(2) {
@@ -132,6 +150,7 @@ impl Simulation {
             next: BTreeMap::new(),
             busy_until: self.now,
             is_leaving: false,
+            instance,
         });
     }
 
@@ -383,6 +402,7 @@ impl Simulation {
     fn calm(seed: u64) -> Self {
         let mut simulation = Self::new(seed);
         simulation.weather = NetworkWeather::default();
+        simulation.has_static = false;
         simulation
     }
 }

@@ -9,6 +9,7 @@
 //! else still has ([`withhold_claimed`]); whoever had it gives it up and joins again, and the second round hands it over.
 //! Source: KIP-429; KIP-792 for generations.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -72,6 +73,8 @@ struct Table<'a> {
     /// What each member holds, by topic.
     held: Vec<BTreeMap<Arc<str>, BTreeSet<NamedPartition>>>,
     load: Vec<usize>,
+    /// All members, those that hold most first: (load, rank, member).
+    fullest: BTreeSet<(Reverse<usize>, usize, usize)>,
     /// Of each topic, those that want it: (load, rank, member).
     wanting: BTreeMap<Arc<str>, BTreeSet<(usize, usize, usize)>>,
     sizes: &'a Sizes,
@@ -95,8 +98,11 @@ impl<'a> Table<'a> {
                 those.insert((0, rank[place], place));
             }
         }
+        let places = rank.iter().enumerate();
+        let fullest = places.map(|(member, rank)| (Reverse(0), *rank, member));
         Self {
             members,
+            fullest: fullest.collect(),
             rank,
             held: vec![BTreeMap::new(); members.len()],
             load: vec![0; members.len()],
@@ -113,6 +119,9 @@ impl<'a> Table<'a> {
 
     fn set_load(&mut self, member: usize, load: usize) {
         let was = std::mem::replace(&mut self.load[member], load);
+        let rank = self.rank[member];
+        self.fullest.remove(&(Reverse(was), rank, member));
+        self.fullest.insert((Reverse(load), rank, member));
         for topic in &self.members[member].topics {
             if let Some(those) = self.wanting.get_mut(topic) {
                 those.remove(&(was, self.rank[member], member));
@@ -167,13 +176,11 @@ impl<'a> Table<'a> {
     }
 
     fn balance(&mut self, claims: &BTreeMap<NamedPartition, Vec<usize>>) {
-        let mut fullest: Vec<usize> = (0..self.members.len()).collect();
         loop {
-            fullest
-                .sort_by_key(|member| (std::cmp::Reverse(self.load[*member]), self.rank[*member]));
-            let found = fullest
+            let found = self
+                .fullest
                 .iter()
-                .find_map(|from| Some((*from, self.better(*from)?)));
+                .find_map(|(_, _, from)| Some((*from, self.better(*from)?)));
             let Some((from, (topic, to))) = found else {
                 return;
             };
