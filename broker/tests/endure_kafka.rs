@@ -8,6 +8,8 @@
 #[path = "support/process.rs"]
 #[allow(dead_code, reason = "each of the binaries that share it uses a part")]
 mod process;
+#[path = "support/random.rs"]
+mod random;
 #[path = "support/kafka.rs"]
 mod wire;
 
@@ -18,6 +20,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use process::{Broker, folder, serve};
+use random::Random;
 use tackboard_schema::{ErrorCode, kafka::*};
 use wire::{Client, batch, fetch, offsets};
 
@@ -139,31 +142,6 @@ fn until_it_ends(stream: &mut TcpStream) -> Vec<u8> {
         assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
     }
     answer
-}
-
-/// Numbers from a seed that is printed.
-struct Random(u64);
-
-impl Random {
-    fn new() -> Random {
-        let seed = std::env::var("ENDURE_SEED").ok();
-        let seed = seed.map_or(0x9e37_79b9_7f4a_7c15, |text| {
-            text.parse().expect("a number")
-        });
-        eprintln!("ENDURE_SEED={seed}");
-        Random(seed | 1)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn bytes(&mut self, length: usize) -> Vec<u8> {
-        (0..length).map(|_| self.next() as u8).collect()
-    }
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl Client {
         let mut length = [0; LENGTH_PREFIX_BYTES];
         self.stream.read_exact(&mut length).ok()?;
         let mut frame = vec![0; i32::from_be_bytes(length) as usize];
-        self.stream.read_exact(&mut frame).expect("whole");
+        self.stream.read_exact(&mut frame).ok()?;
         Some(Bytes::from(frame))
     }
 
@@ -62,6 +62,18 @@ impl Client {
     pub fn ask<R: Request>(&mut self, version: i16, request: &R) -> R::Response {
         let id = self.send(version, request);
         self.receive::<R>(version, id)
+    }
+
+    /// The same of a broker that may be gone: `None` when it is.
+    pub fn try_ask<R: Request>(&mut self, version: i16, request: &R) -> Option<R::Response> {
+        let mut frame = Vec::new();
+        let id = self.next_id;
+        self.next_id += 1;
+        encode_request(&mut frame, version, id, Some(&"test".into()), request).expect("fits");
+        self.stream.write_all(&frame).ok()?;
+        let frame = self.frame()?;
+        assert_eq!(response_correlation_id(&frame), Ok(id));
+        Some(decode_response(frame, version).expect("in its own words"))
     }
 
     pub fn create(&mut self, name: &str, partitions: i32) -> i16 {
