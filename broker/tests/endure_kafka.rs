@@ -1,10 +1,13 @@
 //! The binary under clients of Kafka's door that mean it no good: half and false frames, APIs and versions that are not
-//! served, random bytes, handshakes out of order, readers that don't read.
+//! served, random bytes, requests that something has changed, handshakes out of order, readers that don't read, thousands
+//! that wait.
 //!
 //! In each of them a client that does nothing wrong, the witness, is served, and nothing acknowledged is lost.
 //!
 //! `ENDURE_SEED` sets the seed of what is random; it is printed.
 
+#[path = "../../schema/tests/kafka_messages/mod.rs"]
+mod kafka_messages;
 #[path = "support/process.rs"]
 #[allow(dead_code, reason = "each of the binaries that share it uses a part")]
 mod process;
@@ -13,19 +16,24 @@ mod random;
 #[path = "support/kafka.rs"]
 mod wire;
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kafka_messages::{Extent, Invent, Inventor, for_every_api};
 use process::{Broker, folder, serve};
 use random::Random;
 use tackboard_schema::{ErrorCode, kafka::*};
 use wire::{Client, batch, fetch, offsets};
 
-const TOPIC: &str = "t";
+/// A name that nothing random comes upon.
+const TOPIC: &str = "the-witness";
 const PARTITIONS: i32 = 4;
+/// One more partition, to which the witness appends nothing.
+const IDLE: i32 = PARTITIONS;
 /// What `serve` gives the broker, and what it may use beside that.
 const MEMORY_MAX: u64 = (256 + 64) << 20;
 /// Longest wait for anything.
@@ -44,7 +52,7 @@ struct Watched {
 impl Watched {
     fn start(place: &Path) -> Watched {
         let mut watched = Watched::resume(place, 0);
-        assert_eq!(watched.witness.create(TOPIC, PARTITIONS), 0);
+        assert_eq!(watched.witness.create(TOPIC, PARTITIONS + 1), 0);
         watched
     }
 
@@ -53,7 +61,7 @@ impl Watched {
         let mut command = serve(&place.join("data"), &[]);
         // A request may ask for many partitions, and for topics of any name.
         for set in [
-            "storage.partitions_per_core_max=20",
+            "storage.partitions_per_core_max=40",
             "auto.create.topics.enable=false",
         ] {
             command.args(["--set", set]);
@@ -99,6 +107,17 @@ impl Watched {
         let kib = own.and_then(|line| line.split_whitespace().next());
         let resident = kib.expect("a number").parse::<u64>().expect("a number") << 10;
         assert!(resident <= MEMORY_MAX, "{} MiB", resident >> 20);
+    }
+
+    /// Hundredths of a second that it has computed for.
+    fn cpu_ticks(&self) -> u64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.broker.child.id()));
+        let stat = stat.expect("it runs");
+        let (_, behind_name) = stat.rsplit_once(')').expect("as proc(5) says");
+        let ticks = behind_name.split_whitespace().skip(11).take(2);
+        ticks
+            .map(|ticks| ticks.parse::<u64>().expect("a number"))
+            .sum()
     }
 
     /// Stops in order, having met no panic; and a broker after it has everything.
@@ -245,6 +264,146 @@ fn random_bodies_in_every_api_and_version_hinder_nobody() {
         let _ = stream.write_all(&random.bytes(length));
     }
     watched.goes_on();
+    watched.ends_well(place.path());
+}
+
+/// An honest request made up by a seed, framed.
+fn invented<R: Request + Invent>(version: i16, extent: Extent, seed: u64) -> Vec<u8> {
+    let request: R = Inventor::new(version, extent, seed).value();
+    let mut frame = Vec::new();
+    encode_request(&mut frame, version, 7, Some(&"stranger".into()), &request).expect("fits");
+    frame
+}
+
+macro_rules! inventors {
+    ($($name:ident, $request:ident, $response:ident;)*) => {
+        const INVENTED: &[(ApiKey, fn(i16, Extent, u64) -> Vec<u8>)] =
+            &[$((ApiKey::$name, invented::<$request>),)*];
+    };
+}
+
+for_every_api!(inventors);
+
+/// Does something to a frame behind API, version and number of the request. Its length is right afterwards, or what it was.
+fn change(frame: &mut Vec<u8>, random: &mut Random) {
+    const NUMBER_END: usize = LENGTH_PREFIX_BYTES + 2 + 2 + 4;
+    let behind = (frame.len() - NUMBER_END) as u64;
+    match random.below(3) {
+        0 => frame.truncate(NUMBER_END + random.below(behind + 1) as usize),
+        1 => {
+            // What may be a length becomes a large one, or a negative one.
+            let with: &[u8] = match random.below(4) {
+                0 => &[0x7f, 0xff, 0xff, 0xff],
+                1 => &[0xff; 4],
+                2 => &[0xff, 0xff, 0xff, 0xff, 0x0f],
+                _ => &[0x00, 0x10, 0x00, 0x00],
+            };
+            let at = NUMBER_END + random.below(behind) as usize;
+            let end = (at + with.len()).min(frame.len());
+            frame.splice(at..end, with.iter().copied());
+        }
+        _ => {
+            for _ in 0..=random.below(4) {
+                let at = NUMBER_END + random.below(behind) as usize;
+                frame[at] ^= 1 << random.below(8);
+            }
+        }
+    }
+    if random.below(4) > 0 {
+        let length = (frame.len() - LENGTH_PREFIX_BYTES) as i32;
+        frame[..LENGTH_PREFIX_BYTES].copy_from_slice(&length.to_be_bytes());
+    }
+}
+
+#[test]
+fn requests_of_every_api_and_version_that_something_has_changed_hinder_nobody() {
+    const EXTENTS: [Extent; 3] = [Extent::Least, Extent::Most, Extent::Random];
+    /// So many stay connected while the next ones come.
+    const STRANGERS_MAX: usize = 64;
+    let mut random = Random::new();
+    let place = folder();
+    let mut watched = Watched::start(place.path());
+    let offered = watched
+        .witness
+        .ask(3, &ApiVersionsRequest::default())
+        .api_keys;
+    let mut strangers = VecDeque::new();
+    for api in &offered {
+        let (_, invented) = (INVENTED.iter())
+            .find(|(key, _)| key.code() == api.api_key)
+            .expect("whatever is offered has its messages");
+        for version in api.min_version..=api.max_version {
+            for round in 0..12 {
+                let mut frame = invented(version, EXTENTS[round % 3], random.next());
+                // Of each kind one is honest.
+                if round >= EXTENTS.len() {
+                    change(&mut frame, &mut random);
+                }
+                let mut stream = watched.stranger();
+                // It may be hung up on at once.
+                let _ = stream.write_all(&frame);
+                strangers.push_back(stream);
+                if strangers.len() > STRANGERS_MAX {
+                    strangers.pop_front();
+                }
+            }
+        }
+        watched.goes_on();
+        watched.stays_within_its_memory();
+    }
+    drop(strangers);
+    watched.ends_well(place.path());
+}
+
+#[test]
+fn five_thousand_consumers_in_long_polls_cost_little_and_are_all_answered() {
+    const CONSUMERS: usize = 5_000;
+    const WAIT_MS: i32 = 15_000;
+    let place = folder();
+    let mut watched = Watched::start(place.path());
+    let mut consumers: Vec<Client> = (0..CONSUMERS)
+        .map(|_| Client::at(watched.address))
+        .collect();
+    let poll = |consumers: &mut Vec<Client>, offset, wait_ms| -> Vec<i32> {
+        let request = fetch(TOPIC, &[IDLE], offset, wait_ms);
+        let consumers = consumers.iter_mut();
+        consumers
+            .map(|consumer| consumer.send(12, &request))
+            .collect()
+    };
+    let answers = |consumers: &mut Vec<Client>, ids: Vec<i32>| -> Vec<Vec<i64>> {
+        let answers = consumers.iter_mut().zip(ids).map(|(consumer, id)| {
+            let answer = consumer.receive::<FetchRequest>(12, id);
+            let answer = &answer.responses[0].partitions[0];
+            assert_eq!(answer.error_code, 0);
+            offsets(answer)
+        });
+        answers.collect()
+    };
+    let ids = poll(&mut consumers, 0, WAIT_MS);
+    watched.goes_on();
+    watched.stays_within_its_memory();
+    // They wait; each of two seconds has a hundred ticks.
+    let before = watched.cpu_ticks();
+    std::thread::sleep(Duration::from_secs(2));
+    let ticks = watched.cpu_ticks() - before;
+    eprintln!("{ticks} of 200 ticks while {CONSUMERS} wait");
+    assert!(ticks < 50, "{ticks} of 200 ticks while all wait");
+    for _ in 0..20 {
+        watched.goes_on();
+    }
+    watched.stays_within_its_memory();
+    // Nothing comes for them, which they are told when their time is up.
+    let told = answers(&mut consumers, ids);
+    assert!(told.iter().all(Vec::is_empty));
+    // And what comes, comes to all of them.
+    let ids = poll(&mut consumers, 0, 10 * WAIT_MS);
+    let produced = watched.witness.produce(TOPIC, IDLE, batch(&["event"]));
+    assert_eq!((produced.error_code, produced.base_offset), (0, 0));
+    let told = answers(&mut consumers, ids);
+    assert!(told.iter().all(|offsets| offsets == &[0]));
+    watched.stays_within_its_memory();
+    drop(consumers);
     watched.ends_well(place.path());
 }
 

@@ -9,6 +9,8 @@
 //!
 //! Each test ends with a broker that has no faults on the same folder: everything acknowledged is there.
 
+#[path = "support/kafka.rs"]
+mod kafka;
 #[path = "support/process.rs"]
 #[allow(dead_code, reason = "each of the binaries that share it uses a part")]
 mod process;
@@ -21,7 +23,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use process::{Broker, folder, serve};
-use tackboard_schema::ErrorCode;
+use tackboard_schema::{
+    ErrorCode, ProducerEpoch, ProducerId, TimestampMs,
+    kafka::{InitProducerIdRequest, ProduceRequest},
+    record_batch::{BatchBuilder, Compression},
+};
 use wire::{Answer, Raw, batch, produced};
 
 const TOPIC: &str = "t";
@@ -473,6 +479,74 @@ fn slow_syncs_lose_nothing_and_refuse_nobody() {
         assert!(faulty.ended().success());
         faulty.stays_whole_without_faults(PARTITIONS);
     }
+}
+
+/// The offsets that one event has, sent over each of the connections in turn with that producer's next numbers, before any
+/// answer is waited for.
+fn sent_over_each(
+    clients: &mut [kafka::Client],
+    producer: ProducerId,
+    sequences: std::ops::Range<i32>,
+) -> Vec<Vec<i64>> {
+    let numbered = |sequence| {
+        let mut builder = BatchBuilder::new(TimestampMs(0));
+        builder
+            .append(TimestampMs(0), None, Some(b"event"), &[])
+            .expect("fits");
+        let stamp = (producer, ProducerEpoch(0), sequence);
+        kafka::produce(TOPIC, 0, builder.finish(Some(stamp), Compression::None), -1)
+    };
+    let sent: Vec<Vec<i32>> = (clients.iter_mut())
+        .map(|client| {
+            let sequences = sequences.clone();
+            sequences
+                .map(|sequence| client.send(11, &numbered(sequence)))
+                .collect()
+        })
+        .collect();
+    let answered = clients.iter_mut().zip(sent).map(|(client, ids)| {
+        let offsets = ids.into_iter().map(|id| {
+            let mut told = client.receive::<ProduceRequest>(11, id);
+            let told = told.responses.remove(0).partition_responses.remove(0);
+            assert_eq!(told.error_code, 0, "{:?}", told.error_message);
+            told.base_offset
+        });
+        offsets.collect()
+    });
+    answered.collect()
+}
+
+#[test]
+fn what_is_sent_again_before_it_is_durable_has_one_offset_and_is_there_once() {
+    const CONNECTIONS: usize = 3;
+    let place = folder();
+    let mut faulty = Faulty::start(place.path(), 1, "sync *-0/*.log delay=1500", &[]);
+    let connections = |faulty: &Faulty| {
+        let address = faulty.broker.kafka_address().parse().expect("an address");
+        let clients = (0..CONNECTIONS).map(|_| kafka::Client::at(address));
+        clients.collect::<Vec<_>>()
+    };
+    let mut clients = connections(&faulty);
+    let none = InitProducerIdRequest {
+        transactional_id: None,
+        ..Default::default()
+    };
+    let producer = ProducerId(clients[0].ask(4, &none).producer_id);
+    let told = sent_over_each(&mut clients, producer, 0..3);
+    assert_eq!(told, [[0, 1, 2]; CONNECTIONS]);
+    assert_eq!(faulty.faults_made(), 1, "the sync was late");
+    // Once more after it is durable, and after a kill, together with what is new.
+    let told = sent_over_each(&mut clients, producer, 1..4);
+    assert_eq!(told, [[1, 2, 3]; CONNECTIONS]);
+    faulty.broker.signal(libc::SIGKILL);
+    faulty.ended();
+    faulty.broker = spawn(&faulty.data, &faulty.settings, None, &faulty.log);
+    let mut clients = connections(&faulty);
+    let told = sent_over_each(&mut clients, producer, 2..5);
+    assert_eq!(told, [[2, 3, 4]; CONNECTIONS]);
+    let answer = clients[0].ask(12, &kafka::fetch(TOPIC, &[0], 0, 0));
+    let found = kafka::offsets(&answer.responses[0].partitions[0]);
+    assert_eq!(found, [0, 1, 2, 3, 4], "each is there once");
 }
 
 #[test]
