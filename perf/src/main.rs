@@ -2,7 +2,7 @@
 //! beside reference servers and other brokers under one workload, round by round.
 //!
 //! Owns: the servers that are compared ([`subject`]), how they are driven ([`drive`]), what a machine gives without any
-//! of them ([`limits`]), medians and spread ([`figure`]), what was to be reached and whether it was ([`rows`], [`table`]).
+//! of them ([`limits`]), members of groups ([`groups`]), medians and spread ([`figure`]), what was to be reached and whether it was ([`rows`], [`table`]).
 //!
 //! Not here: verification and the workloads of users, which are the load generator's. What is compared here is driven by
 //! requests that are encoded once, so that the driver costs next to nothing beside what it measures.
@@ -12,6 +12,7 @@
 mod data_folder;
 mod drive;
 mod figure;
+mod groups;
 mod limits;
 mod machine;
 mod results;
@@ -57,6 +58,9 @@ enum Command {
     Tune(tune::TuneArguments),
     /// Writes the table of a folder of results anew: what was to be reached, and what was.
     Table(table::TableArguments),
+    /// Measures how long consumer groups take to find themselves. Used by `perf/cases`.
+    #[command(hide = true)]
+    Groups(groups::GroupsArguments),
     /// Serves as a reference: reads frames, does the least that is asked, answers. Used by `run`.
     #[command(hide = true)]
     Reference(subject::reference::ReferenceArguments),
@@ -68,6 +72,7 @@ fn main() -> std::process::ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Tune(arguments) => tune::run(&arguments),
         Command::Table(arguments) => table::run(&arguments),
+        Command::Groups(arguments) => groups::run(&arguments),
         Command::Reference(arguments) => subject::reference::serve(&arguments),
     };
     match outcome {

@@ -115,6 +115,11 @@ pub const ROWS: &[Row] = &[
         measurement: "memory",
         lines: memory,
     },
+    Row {
+        what: "Consumer groups at the door for clients of Kafka, heartbeats every 0.5 s",
+        measurement: "group-rebalance",
+        lines: group_rebalance,
+    },
 ];
 
 const WRITTEN: Subject = Subject::Tackboard(Written);
@@ -577,6 +582,42 @@ fn memory(kept: &Kept) -> Vec<Line> {
             case("beside_accounted_mb"),
             "MB",
         ),
+    ]
+}
+
+fn group_rebalance(kept: &Kept) -> Vec<Line> {
+    let line = |what: &str, figure: &str, unit| {
+        Line::new(what, kept.case("group-rebalance", figure), unit)
+    };
+    vec![
+        line(
+            "3 members over 4 partitions: the most that one has",
+            "of_3_over_4_most",
+            "",
+        )
+        .never_above(2.0),
+        line("the least that one of them has", "of_3_over_4_least", "").never_below(1.0),
+        line("rebalances until then", "rebalances_of_3", "").never_above(1.0),
+        line(
+            "a fourth member: the most that one has",
+            "of_4_over_4_most",
+            "",
+        )
+        .never_above(1.0),
+        line("rebalances that it takes", "rebalances_of_a_fourth", "").never_above(1.0),
+        line(
+            "a killed member's partitions have moved, after its session time-out of 6 s",
+            "moved_s_after_session",
+            "s",
+        )
+        .never_above(1.0),
+        line(
+            "a member joins 49 others over 200 partitions: all have their parts",
+            "rebalance_s_50_over_200",
+            "s",
+        )
+        .never_above(3.0),
+        line("the most that one has", "of_50_over_200_most", "").never_above(4.0),
     ]
 }
 
