@@ -333,7 +333,7 @@ fn requests_of_every_api_and_version_that_something_has_changed_hinder_nobody() 
             .find(|(key, _)| key.code() == api.api_key)
             .expect("whatever is offered has its messages");
         for version in api.min_version..=api.max_version {
-            for round in 0..12 {
+            for round in 0..36 {
                 let mut frame = invented(version, EXTENTS[round % 3], random.next());
                 // Of each kind one is honest.
                 if round >= EXTENTS.len() {
