@@ -33,6 +33,8 @@ const GROUP: &str = "g";
 const PARTITIONS: usize = 6;
 /// Longest wait for anything: several times session and rebalance time-out together, and a start of the broker.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The most that a commit may say beside one offset.
+const METADATA_BYTES: usize = 4_096;
 /// No offset that is committed in earnest comes near it.
 const STALE_OFFSET: i64 = 1 << 40;
 
@@ -45,6 +47,8 @@ struct Habits {
     vanishes_permille: u64,
     /// The broker is killed now and then: connections may end.
     broker_is_killed: bool,
+    /// Bytes that a commit carries beside its offset.
+    commit_bytes: usize,
 }
 
 /// What is common to all threads of a test.
@@ -405,22 +409,30 @@ impl<'a> Member<'a> {
     }
 
     fn commit(&mut self, id: &str, generation: i32, part: usize, offset: i64) -> Option<i16> {
+        // What is said beside one offset is bounded, so the same offset is committed often.
+        let said = self.stage.habits.commit_bytes;
+        let partition = OffsetCommitRequestPartition {
+            partition_index: part as i32,
+            committed_offset: offset,
+            committed_metadata: Some("m".repeat(said.min(METADATA_BYTES)).as_str().into()),
+            ..Default::default()
+        };
+        let times = said.div_ceil(METADATA_BYTES).max(1);
         let request = OffsetCommitRequest {
             group_id: GROUP.into(),
             generation_id_or_member_epoch: generation,
             member_id: id.into(),
             topics: vec![OffsetCommitRequestTopic {
                 name: TOPIC.into(),
-                partitions: vec![OffsetCommitRequestPartition {
-                    partition_index: part as i32,
-                    committed_offset: offset,
-                    ..Default::default()
-                }],
+                partitions: vec![partition; times],
             }],
             ..Default::default()
         };
         let answer = self.ask(8, &request)?;
-        Some(answer.topics[0].partitions[0].error_code)
+        let mut codes = answer.topics[0].partitions.iter().map(|one| one.error_code);
+        let code = codes.next().expect("it was asked for");
+        assert!(codes.all(|other| other == code), "one commit, one outcome");
+        Some(code)
     }
 
     /// Commits once more what it did in a generation that is over.
@@ -523,18 +535,17 @@ fn from_environment(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
 }
 
-#[test]
-fn a_group_outlives_every_kill_of_the_broker_amid_commits_and_rebalances() {
+/// Kills the broker again and again under a group of four, each time within so many milliseconds.
+fn outlives_every_kill(rounds: u64, within_ms: u64, commit_bytes: usize, place: &Path) -> Broker {
     const MEMBERS: usize = 4;
-    let rounds = from_environment("GROUP_KILL_ROUNDS", 8);
     let mut random = Random::new();
-    let place = folder();
-    let (mut broker, address) = start_afresh(place.path());
+    let (mut broker, address) = start_afresh(place);
     let habits = Habits {
         session_timeout_ms: 2_000,
         rebalance_timeout_ms: 4_000,
         vanishes_permille: 20,
         broker_is_killed: true,
+        commit_bytes,
     };
     let stage = Stage::new(habits, MEMBERS, address);
     thread::scope(|scope| {
@@ -549,12 +560,12 @@ fn a_group_outlives_every_kill_of_the_broker_amid_commits_and_rebalances() {
             if round % 2 == 0 {
                 stage.all_members_are_well();
             }
-            thread::sleep(Duration::from_millis(random.below(700)));
+            thread::sleep(Duration::from_millis(random.below(within_ms)));
             broker.signal(libc::SIGKILL);
             broker.child.wait().expect("ends");
-            let log = place.path().join("log");
+            let log = place.join("log");
             said_nothing_bad(&log);
-            let (again, address) = start(&place.path().join("data"), &log);
+            let (again, address) = start(&place.join("data"), &log);
             broker = again;
             *stage.address.lock().expect("no thread has failed") = address;
         }
@@ -570,7 +581,39 @@ fn a_group_outlives_every_kill_of_the_broker_amid_commits_and_rebalances() {
         "{rounds} kills, {} generations, committed {:?}",
         audit.generation, audit.committed
     );
-    said_nothing_bad(&place.path().join("log"));
+    said_nothing_bad(&place.join("log"));
+    broker
+}
+
+#[test]
+fn a_group_outlives_every_kill_of_the_broker_amid_commits_and_rebalances() {
+    let rounds = from_environment("GROUP_KILL_ROUNDS", 8);
+    outlives_every_kill(rounds, 700, 0, folder().path());
+}
+
+#[test]
+fn a_group_outlives_every_kill_of_the_broker_while_its_topic_is_written_anew() {
+    let rounds = from_environment("GROUP_KILL_ROUNDS", 8) / 2;
+    let place = folder();
+    // That is looked after once a second, and takes two or three of them.
+    let broker = outlives_every_kill(rounds, 5_000, 64 * METADATA_BYTES, place.path());
+    let address = broker.kafka_address().parse().expect("an address");
+    let request = ListOffsetsRequest {
+        topics: vec![ListOffsetsRequestTopic {
+            name: "__consumer_offsets".into(),
+            partitions: vec![ListOffsetsRequestPartition {
+                // Where Kafka's hash puts the group.
+                partition_index: 103 % 16,
+                timestamp: -2,
+                ..Default::default()
+            }],
+        }],
+        ..Default::default()
+    };
+    let mut client = Client::at(address);
+    eventually("it is written anew", || {
+        client.ask(5, &request).topics[0].partitions[0].offset > 0
+    });
 }
 
 #[test]
@@ -585,6 +628,7 @@ fn a_group_whose_members_come_and_vanish_at_random_never_stands_still() {
         rebalance_timeout_ms: 2_000,
         vanishes_permille: 20,
         broker_is_killed: false,
+        commit_bytes: 0,
     };
     let stage = Stage::new(habits, MEMBERS, address);
     thread::scope(|scope| {
