@@ -105,8 +105,7 @@ impl Stage {
     /// A connection, unless the broker is gone.
     fn connect(&self) -> Option<Client> {
         let address = *self.address.lock().expect("no thread has failed");
-        TcpStream::connect(address).ok()?;
-        Some(Client::at(address))
+        TcpStream::connect(address).ok().map(Client::over)
     }
 
     /// Every member has taken turns in a generation after this call.

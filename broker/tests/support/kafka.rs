@@ -31,7 +31,11 @@ impl Client {
     }
 
     pub fn at(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).expect("listens");
+        Self::over(TcpStream::connect(address).expect("listens"))
+    }
+
+    /// Over a socket that is connected.
+    pub fn over(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).expect("a time-out");
         Self { stream, next_id: 1 }
     }
