@@ -7,9 +7,13 @@ mod support;
 #[path = "support/kafka.rs"]
 mod wire;
 
-use std::{io::Write as _, time::Duration};
+use std::{
+    io::Write as _,
+    sync::Mutex,
+    time::{Duration, Instant},
+};
 
-use support::{broker, eventually, folder};
+use support::{PATIENCE, broker, eventually, folder};
 use tackboard_broker::embedded::Handle;
 use tackboard_schema::{ErrorCode, kafka::*};
 use wire::Client;
@@ -530,5 +534,98 @@ fn a_commit_that_was_answered_outlives_every_kill() {
         }
         killer.join().expect("it has killed");
         assert!(answered > 0, "some commits were answered");
+    }
+}
+
+/// What a member that joins a group for the first time may be told before it has its place: all that clients try again.
+const TRIED_AGAIN: [ErrorCode; 5] = [
+    ErrorCode::CoordinatorLoadInProgress,
+    ErrorCode::CoordinatorNotAvailable,
+    ErrorCode::NotCoordinator,
+    ErrorCode::MemberIdRequired,
+    ErrorCode::RebalanceInProgress,
+];
+
+fn is_tried_again(code: i16) -> bool {
+    TRIED_AGAIN.iter().any(|one| one.code() == code)
+}
+
+/// The generation in which each member has its place; 0: none yet.
+type Places = Mutex<Vec<i32>>;
+
+/// A member of the first group that a broker has ever seen, as a client goes about it, until all have their places in
+/// one generation.
+fn be_member(broker: &Handle, own: usize, places: &Places) -> Result<(), String> {
+    let begun = Instant::now();
+    let late = || begun.elapsed() > PATIENCE;
+    let mut client = Client::of(broker);
+    loop {
+        match find(&mut client, "g") {
+            0 => break,
+            code if !is_tried_again(code) || late() => return Err(format!("finding: {code}")),
+            _ => {}
+        }
+    }
+    // The coordinator has a connection of its own, which may end at another core.
+    let mut client = Client::of(broker);
+    let mut member_id = Str::default();
+    let all_have = |generation| {
+        let mut places = places.lock().expect("nobody has panicked");
+        places[own] = generation;
+        places.iter().all(|one| *one == generation)
+    };
+    while !late() {
+        let told = client.ask(9, &join(&member_id));
+        if !told.member_id.is_empty() {
+            member_id = told.member_id.clone();
+        }
+        match told.error_code {
+            0 => {}
+            code if is_tried_again(code) => continue,
+            code => return Err(format!("joining: {code}")),
+        }
+        let parts = told.members.iter();
+        let parts: Vec<(&str, &'static [u8])> = parts
+            .map(|member| (member.member_id.as_str(), &b"part"[..]))
+            .collect();
+        let synced = client.ask(5, &sync(&told, &parts));
+        match synced.error_code {
+            0 if &*synced.assignment == b"part" => {}
+            code if is_tried_again(code) => continue,
+            code => return Err(format!("syncing: {code}, {:?}", synced.assignment)),
+        }
+        while !late() {
+            if all_have(told.generation_id) {
+                return Ok(());
+            }
+            match heartbeat(&mut client, &told) {
+                0 => std::thread::sleep(Duration::from_millis(5)),
+                code if is_tried_again(code) => break,
+                code => return Err(format!("living: {code}")),
+            }
+        }
+    }
+    Err("not in time".to_owned())
+}
+
+#[test]
+fn members_that_start_together_on_a_new_broker_all_find_their_place() {
+    for _ in 0..6 {
+        let data = folder();
+        let running = broker(data.path(), "[0, 1]", FAST);
+        let places = Mutex::new(vec![0; 8]);
+        let outcomes = std::thread::scope(|scope| {
+            let member = |own| {
+                let (running, places) = (&running, &places);
+                scope.spawn(move || be_member(running, own, places))
+            };
+            let members: Vec<_> = (0..8).map(member).collect();
+            let outcomes = members.into_iter().map(|member| member.join());
+            outcomes
+                .map(|outcome| outcome.expect("no panic"))
+                .collect::<Vec<_>>()
+        });
+        assert_eq!(outcomes, vec![Ok(()); 8]);
+        assert!(running.shutdown());
     }
 }

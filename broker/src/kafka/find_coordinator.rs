@@ -13,21 +13,19 @@ use super::{codes::kafka_code, handlers::Call};
 const GROUP: i8 = 0;
 
 pub(super) fn handle(call: Call<'_>, request: FindCoordinatorRequest) {
-    let available = call.state.offsets_topic().map(|_| ());
     let broker = call.state.config.broker_id.0;
     let endpoint = call.state.kafka_endpoint.clone();
-    let found = |key: Str| {
-        let refusal = match &available {
-            _ if request.key_type != GROUP => Some((
-                ErrorCode::InvalidRequest,
-                "transactions are not offered".to_owned(),
-            )),
-            _ if key.is_empty() => {
-                let code = ErrorCode::InvalidGroupId;
-                Some((code, code.text().to_owned()))
-            }
-            Err(failure) => Some((failure.code, failure.message.clone())),
-            Ok(()) => None,
+    let key_type = request.key_type;
+    let mut found = |key: Str| {
+        let refusal = if key_type != GROUP {
+            let message = "transactions are not offered";
+            Some((ErrorCode::InvalidRequest, message.to_owned()))
+        } else if key.is_empty() {
+            let code = ErrorCode::InvalidGroupId;
+            Some((code, code.text().to_owned()))
+        } else {
+            let refusal = call.state.coordinator_of(&key).1.err();
+            refusal.map(|failure| (failure.code, failure.message))
         };
         let (node_id, host, port) = match (&refusal, &endpoint) {
             (None, Some(endpoint)) => (broker, endpoint.host.as_str(), i32::from(endpoint.port)),

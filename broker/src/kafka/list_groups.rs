@@ -2,7 +2,7 @@
 
 use tackboard_logic::group::GroupListing;
 use tackboard_schema::{
-    ErrorCode, PartitionIndex,
+    ErrorCode,
     kafka::{ListGroupsRequest, ListGroupsResponse, ListGroupsResponseGroup},
 };
 
@@ -11,13 +11,13 @@ use super::{
     groups::{Named, Outcome, ask},
     handlers::Call,
 };
-use crate::shard::groups::{GroupAnswer, GroupRequest, OFFSETS_TOPIC};
+use crate::shard::groups::{GroupAnswer, GroupRequest};
 
 pub(super) fn handle(call: Call<'_>, request: &ListGroupsRequest) {
-    let Some(topic) = call.state.topics.topic(OFFSETS_TOPIC).cloned() else {
-        // Nobody has ever asked for a group.
+    let coordinators = call.state.every_coordinator();
+    if coordinators.is_empty() {
         return call.respond(&ListGroupsResponse::default());
-    };
+    }
     let filter = Filter {
         states: request
             .states_filter
@@ -30,11 +30,8 @@ pub(super) fn handle(call: Call<'_>, request: &ListGroupsRequest) {
             .map(|kind| kind.to_lowercase())
             .collect(),
     };
-    let indexes = (0..topic.partitions.len() as i32).map(PartitionIndex);
-    let questions = indexes.map(|index| {
-        let place = call.state.topics.place(&topic, index);
-        (index, place, GroupRequest::List)
-    });
+    let questions = coordinators.into_iter();
+    let questions = questions.map(|(index, place)| (index, place, GroupRequest::List));
     let questions = questions.collect();
     ask(call, Named::Listed(filter), questions);
 }

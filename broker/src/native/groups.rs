@@ -11,7 +11,7 @@ use tackboard_logic::group::{
     interface::{CommitEntry, Join, JoinRefusal, Joined, MemberRef, NamedPartition, Opaque, Sync},
 };
 use tackboard_schema::{
-    CorrelationId, ErrorCode, LeaderEpoch, Offset, PartitionIndex,
+    CorrelationId, ErrorCode, LeaderEpoch, Offset,
     frame::{ApiKey, Frame},
     native::{self as head, HeadBuilder, read_head},
     storage::group_record::CommittedOffset,
@@ -23,7 +23,7 @@ use super::{
     handlers::{bounded, short},
 };
 use crate::shard::{
-    groups::{GroupAnswer, GroupQuestion, GroupRequest, OFFSETS_TOPIC},
+    groups::{GroupAnswer, GroupQuestion, GroupRequest},
     request::{Entry, Failure},
     state::State,
     topics::Place,
@@ -177,15 +177,9 @@ fn several(
 }
 
 fn every_coordinator(state: &State) -> Vec<GroupQuestion> {
-    let Some(topic) = state.topics.topic(OFFSETS_TOPIC).cloned() else {
-        return Vec::new();
-    };
-    let indexes = (0..topic.partitions.len() as i32).map(PartitionIndex);
-    indexes
-        .map(|index| {
-            let place = state.topics.place(&topic, index);
-            (index, place, GroupRequest::List)
-        })
+    let coordinators = state.every_coordinator().into_iter();
+    coordinators
+        .map(|(index, place)| (index, place, GroupRequest::List))
         .collect()
 }
 

@@ -24,7 +24,7 @@ use tackboard_schema::{
 };
 
 use super::{
-    groups::GroupRequest,
+    groups::{GroupRequest, as_coordinator},
     loan,
     request::{
         Body, CallTarget, Entry, Failure, Fetched, FetchedThere, Levels, Origin, Part, PeerMessage,
@@ -327,7 +327,8 @@ impl State {
         for (index, (name, wanted)) in (0..).zip(entries) {
             match self.topics.served(name) {
                 Ok(log) => self.group_here(request, index, log, wanted),
-                Err(failure) => self.entry_failed(request, index, failure),
+                // The asker's image has the topic, this core may not have opened it yet.
+                Err(failure) => self.entry_failed(request, index, as_coordinator(&failure)),
             }
         }
         request

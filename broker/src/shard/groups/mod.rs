@@ -206,11 +206,25 @@ impl State {
         match self.offsets_topic() {
             Ok(topic) => {
                 let index = partition_of(group, topic.partitions.len());
-                let place = self.topics.place(&topic, index);
-                (index, place.map_err(|failure| as_coordinator(&failure)))
+                (index, self.coordinator_at(&topic, index))
             }
             Err(failure) => (PartitionIndex(0), Err(failure)),
         }
+    }
+
+    /// Every coordinator there is; none before somebody has asked for a group.
+    pub fn every_coordinator(&self) -> Vec<(PartitionIndex, Result<Place, Failure>)> {
+        let Some(topic) = self.topics.topic(OFFSETS_TOPIC) else {
+            return Vec::new();
+        };
+        let indexes = (0..topic.partitions.len() as i32).map(PartitionIndex);
+        let coordinators = indexes.map(|index| (index, self.coordinator_at(topic, index)));
+        coordinators.collect()
+    }
+
+    fn coordinator_at(&self, topic: &Topic, index: PartitionIndex) -> Result<Place, Failure> {
+        let place = self.topics.place(topic, index);
+        place.map_err(|failure| as_coordinator(&failure))
     }
 
     // ---- requests -------------------------------------------------------------------------------------------------
@@ -424,8 +438,9 @@ impl State {
     }
 }
 
-/// What a fault of the partition means to whoever looks for its coordinator.
-fn as_coordinator(failure: &Failure) -> Failure {
+/// What a fault of the partition means to whoever looks for its coordinator: clients of groups give up at the codes that
+/// those of partitions try again.
+pub(super) fn as_coordinator(failure: &Failure) -> Failure {
     let code = match failure.code {
         ErrorCode::KafkaStorageError => ErrorCode::NotCoordinator,
         _ => ErrorCode::CoordinatorNotAvailable,
