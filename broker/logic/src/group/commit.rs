@@ -315,7 +315,7 @@ impl Coordinator {
                 group.offsets.clear();
                 group.offset_bytes = 0;
                 group.underway.clear();
-                group.recorded = None;
+                group.set_recorded(None);
             }
             Err(_) => group.state = GroupState::Empty,
         });

@@ -910,6 +910,92 @@ fn what_a_group_holds_is_bounded() {
 }
 
 #[test]
+fn an_assignment_that_is_too_long_leaves_nobody_waiting() {
+    let mut world = World::new(0);
+    let [led, followed] = world.pair();
+    let [led, followed] = [led, followed].map(|place| world.join(&place.member_id));
+    let [led, followed] = [led, followed].map(|waiter| world.joined(waiter));
+    let waits = world.sync(&followed, &[]);
+    let long = vec![0; MEMBER_BYTES_MAX + 1];
+    // One that has nothing to assign disturbs nobody with it.
+    let refused = world.sync(&followed, &[(&led.member_id, &long)]);
+    assert_eq!(world.synced[&refused], Err(ErrorCode::GroupMaxSizeReached));
+    assert_eq!(world.synced.get(&waits), None);
+    let refused = world.sync(&led, &[(&led.member_id, &long)]);
+    for waiter in [refused, waits] {
+        let told = world.synced.get(&waiter);
+        assert_eq!(told, Some(&Err(ErrorCode::GroupMaxSizeReached)));
+    }
+    assert_eq!(world.state(), Some(GroupState::PreparingRebalance));
+}
+
+#[test]
+fn assignments_count_among_what_all_groups_hold() {
+    let mut world = World::new(0);
+    world.settings.state_bytes_max = 3 << 20;
+    world.restart();
+    let mut of_one = |group: &str| {
+        let waiter = world.join_as("", |join| join.group = group.to_owned());
+        let place = world.joined(waiter);
+        let waiter = world.waiter();
+        world.step(Input::Sync(
+            waiter,
+            Sync {
+                group: group.to_owned(),
+                member: member(&place),
+                assignments: vec![(place.member_id.to_string(), vec![0; 1 << 20].into())],
+                ..Sync::default()
+            },
+        ));
+        let told = world.synced[&waiter].as_ref().map(|_| ());
+        (
+            told.map_err(|code| *code),
+            world.coordinator.standing().bytes,
+        )
+    };
+    let (told, bytes) = of_one("one");
+    assert_eq!(told, Ok(()));
+    assert!(
+        bytes >= 2 << 20,
+        "the member's part and the record: {bytes}"
+    );
+    let (told, bytes) = of_one("two");
+    assert_eq!(told, Err(ErrorCode::GroupMaxSizeReached));
+    assert!(bytes < 3 << 20, "{bytes}");
+    world.restart();
+    assert!(
+        world.coordinator.standing().bytes >= 2 << 20,
+        "also when read back"
+    );
+}
+
+#[test]
+fn long_assignments_are_written_anew_some_at_a_time() {
+    let mut world = World::new(0);
+    for group in ["one", "two", "three"] {
+        let waiter = world.join_as("", |join| join.group = group.to_owned());
+        let place = world.joined(waiter);
+        let waiter = world.waiter();
+        world.step(Input::Sync(
+            waiter,
+            Sync {
+                group: group.to_owned(),
+                member: member(&place),
+                assignments: vec![(place.member_id.to_string(), vec![0; 1 << 20].into())],
+                ..Sync::default()
+            },
+        ));
+    }
+    world.stores_at_once = false;
+    world.coordinator.begin_rewrite();
+    for _ in 0..3 {
+        world.step(Input::Tick);
+        assert_eq!(world.appends.len(), 1, "one group fills a tick");
+        assert!(world.end_append(Ok(())));
+    }
+}
+
+#[test]
 fn what_one_commit_and_all_groups_hold_is_bounded() {
     let mut world = World::new(0);
     world.settings.offset_metadata_bytes_max = NAME_BYTES_MAX;

@@ -162,5 +162,5 @@ fn restore(group: &mut Group, metadata: GroupMetadata) {
     if !group.members.is_empty() {
         group.state = GroupState::Stable;
     }
-    group.recorded = Some(metadata);
+    group.set_recorded(Some(metadata));
 }

@@ -9,7 +9,7 @@ use super::interface::{Join, Opaque, Waiter};
 pub const NEW_MEMBER_PATIENCE_US: u64 = 300_000_000;
 
 /// What a member takes besides what it says of itself, in bytes, about.
-const MEMBER_BYTES: usize = 256;
+pub const MEMBER_BYTES: usize = 256;
 
 /// A member, from its first join on.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ impl Member {
         known.map_or(&[], |(_, told)| told)
     }
 
-    /// Bytes that it takes, its assignment left out, which is bounded where it is made.
+    /// Bytes that it takes, its assignment left out, which the group counts by itself.
     pub fn bytes(&self) -> usize {
         let names = self.id.len() + self.client_id.len() + self.client_host.len();
         let instance = self.instance.as_ref().map_or(0, |name| name.len());

@@ -15,7 +15,7 @@ use super::interface::{
     Effect, GroupState, Join, JoinRefusal, Joined, JoinedMember, NamedPartition, Opaque, Record,
     StoreId, Waiter,
 };
-use super::member::{Member, NEW_MEMBER_PATIENCE_US, ms_as_us};
+use super::member::{MEMBER_BYTES, Member, NEW_MEMBER_PATIENCE_US, ms_as_us};
 
 /// A rebalance that nobody has joined yet is looked at again after so long at least, whatever its members say, in
 /// microseconds.
@@ -42,6 +42,16 @@ pub struct Held {
 /// Bytes of an offset's record, about: of what one append holds, and of what is kept.
 pub fn offset_bytes(group: &str, partition: &NamedPartition, value: &CommittedOffset) -> usize {
     OFFSET_BYTES + group.len() + partition.topic.len() + value.metadata.len()
+}
+
+/// Bytes of a group's record, about.
+fn metadata_bytes(metadata: &GroupMetadata) -> usize {
+    let member = |member: &GroupMember| {
+        let names = member.member_id.len() + member.client_id.len() + member.client_host.len();
+        let instance = member.group_instance_id.as_ref().map_or(0, String::len);
+        MEMBER_BYTES + names + instance + member.subscription.len() + member.assignment.len()
+    };
+    metadata.members.iter().map(member).sum()
 }
 
 /// Of these, what is no text.
@@ -84,10 +94,14 @@ pub struct Group {
     pub removing: BTreeMap<NamedPartition, StoreId>,
     /// Bytes of the members.
     pub member_bytes: usize,
+    /// Bytes of what is assigned to them.
+    pub assignment_bytes: usize,
     /// Bytes of the offsets that are stored, with their names.
     pub offset_bytes: usize,
     /// The newest record of it in the topic.
     pub recorded: Option<GroupMetadata>,
+    /// Its bytes, about.
+    pub recorded_bytes: usize,
     /// When the coordinator looks at it next, as registered there.
     pub due_us: u64,
 }
@@ -112,15 +126,24 @@ impl Group {
             underway: BTreeMap::new(),
             removing: BTreeMap::new(),
             member_bytes: 0,
+            assignment_bytes: 0,
             offset_bytes: 0,
             recorded: None,
+            recorded_bytes: 0,
             due_us: u64::MAX,
         }
     }
 
     /// Bytes that it takes, about.
     pub fn bytes(&self) -> usize {
-        self.id.len() + self.member_bytes + self.offset_bytes
+        let members = self.member_bytes + self.assignment_bytes + self.recorded_bytes;
+        self.id.len() + members + self.offset_bytes
+    }
+
+    /// By how many bytes an assignment so long would make it grow. Its record holds it once more, with the members.
+    pub fn growth_by_assignment(&self, length: usize) -> usize {
+        let after = self.member_bytes + 2 * length;
+        after.saturating_sub(self.assignment_bytes + self.recorded_bytes)
     }
 
     /// Members say something else of themselves.
@@ -128,6 +151,14 @@ impl Group {
         let promised = self.promised.keys().map(|id| id.len());
         let members = self.members.values().map(Member::bytes);
         self.member_bytes = members.chain(promised).sum();
+        let assignments = self.members.values().map(|member| member.assignment.len());
+        self.assignment_bytes = assignments.sum();
+    }
+
+    /// Takes note of the newest record, or that there is none.
+    pub fn set_recorded(&mut self, metadata: Option<GroupMetadata>) {
+        self.recorded_bytes = metadata.as_ref().map_or(0, metadata_bytes);
+        self.recorded = metadata;
     }
 
     /// Takes note of a stored offset.
@@ -446,6 +477,7 @@ impl Group {
             return;
         };
         self.member_bytes -= member.bytes();
+        self.assignment_bytes -= member.assignment.len();
         if let Some(waiter) = member.joining {
             refuse_join(waiter, ErrorCode::UnknownMemberId, id, cx);
         }
@@ -576,7 +608,7 @@ impl Group {
         cx: &mut Context<'_>,
     ) -> StoreId {
         let metadata = self.metadata(assignments);
-        self.recorded = Some(metadata.clone());
+        self.set_recorded(Some(metadata.clone()));
         let record = Record::Group {
             group: self.id.clone(),
             value: Some(metadata),

@@ -247,7 +247,7 @@ fn living(
     if from.is_none()
         && let Some(value) = group.recorded.clone()
     {
-        *room = room.saturating_sub(group.member_bytes);
+        *room = room.saturating_sub(group.recorded_bytes);
         records.push(Record::Group {
             group: group.id.clone(),
             value: Some(value),

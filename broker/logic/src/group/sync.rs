@@ -19,8 +19,9 @@ impl Coordinator {
             return;
         }
         let group = sync.group.clone();
+        let room = self.settings.state_bytes_max.saturating_sub(self.bytes);
         let stored = self.with_group(now, &group, out, |group, cx| {
-            sync_group(group, waiter, sync, cx)
+            sync_group(group, waiter, sync, room, cx)
         });
         if let Some(Some((store, purpose))) = stored {
             self.stores.insert(store, purpose);
@@ -50,17 +51,26 @@ fn sync_group(
     group: &mut Group,
     waiter: Waiter,
     sync: Sync,
+    room: usize,
     cx: &mut Context<'_>,
 ) -> Option<(super::StoreId, Purpose)> {
     let length: usize = (sync.assignments.iter())
         .map(|(_, assignment)| assignment.len())
         .sum();
-    if length > MEMBER_BYTES_MAX {
-        let outcome = Err(ErrorCode::GroupMaxSizeReached);
+    let id: Arc<str> = Arc::from(sync.member.member_id.as_str());
+    let assigns =
+        group.state == GroupState::CompletingRebalance && group.leader.as_ref() == Some(&id);
+    if length > MEMBER_BYTES_MAX || assigns && group.growth_by_assignment(length) > room {
+        let code = ErrorCode::GroupMaxSizeReached;
+        let outcome = Err(code);
         cx.out.push(Effect::Synced { waiter, outcome });
+        if assigns {
+            // There is no other assignment to come: whoever waits for one would wait until the leader is given up.
+            group.refuse_syncs(code, cx);
+            group.rebalance_or_go_on(cx);
+        }
         return None;
     }
-    let id: Arc<str> = Arc::from(sync.member.member_id.as_str());
     group.unsynced.remove(&id);
     if group.state == GroupState::Stable {
         answer(group, &id, waiter, cx);
@@ -74,7 +84,7 @@ fn sync_group(
             outcome,
         });
     }
-    if group.leader.as_ref() != Some(&id) {
+    if !assigns {
         return None;
     }
     // Whoever the leader forgot gets nothing, rather than what it had before.
@@ -118,6 +128,7 @@ pub(super) fn assigned(
             member.assignment = assignment;
         }
     }
+    group.count_members();
     group.state = GroupState::Stable;
     group.state_since = cx.now.wall;
     let waiting = group.members.values_mut();
