@@ -39,7 +39,7 @@ pub enum Named {
     Groups(Vec<Str>),
     /// Members that leave.
     Members(Vec<MemberRef>),
-    /// Partitions whose offsets are deleted.
+    /// Partitions whose offsets are deleted, or asked for where each has a code of its own.
     Partitions(Vec<NamedPartition>),
     /// Partitions whose offsets are committed, and whether they exist.
     Commits(Vec<(NamedPartition, bool)>),
@@ -176,6 +176,10 @@ pub fn answer(
         }
         (ApiKey::OffsetFetch, Named::Groups(groups)) => {
             let told = offset_fetch::told(version, groups, outcomes);
+            answers.respond(connection, number, &told);
+        }
+        (ApiKey::OffsetFetch, Named::Partitions(partitions)) => {
+            let told = offset_fetch::told_by_partition(partitions, outcomes.next());
             answers.respond(connection, number, &told);
         }
         (ApiKey::DescribeGroups, Named::Groups(groups)) => {

@@ -1,4 +1,8 @@
-//! OffsetFetch.
+//! OffsetFetch, versions 1-9.
+//!
+//! Version 1 tells what is wrong by partition, later ones by group.
+//!
+//! Not honoured: `require_stable`, since there are no transactions.
 
 use std::sync::Arc;
 
@@ -19,6 +23,10 @@ use super::{
     handlers::Call,
 };
 use crate::shard::groups::{GroupAnswer, GroupRequest};
+
+/// The first version whose answer has a place for what is wrong with all of it. Before it, an answer without partitions
+/// reads as one that found nothing wrong.
+const HAS_ONE_CODE_FROM: i16 = 2;
 
 /// The first version that names several groups.
 const NAMES_SEVERAL_FROM: i16 = 8;
@@ -58,8 +66,14 @@ pub(super) fn handle(mut call: Call<'_>, request: OffsetFetchRequest) {
                 .map(|topic| (topic.name, topic.partition_indexes))
                 .collect()
         });
-        let wanted = GroupRequest::Offsets(request.group_id.to_string(), partitions(topics));
+        let partitions = partitions(topics);
+        let by_partition = (call.version < HAS_ONE_CODE_FROM).then(|| partitions.clone());
+        let wanted = GroupRequest::Offsets(request.group_id.to_string(), partitions);
         questions.push(find(&mut call, &request.group_id, wanted));
+        if let Some(partitions) = by_partition {
+            let partitions = partitions.unwrap_or_default();
+            return ask(call, Named::Partitions(partitions), questions);
+        }
         groups.push(request.group_id);
     }
     ask(call, Named::Groups(groups), questions);
@@ -111,15 +125,30 @@ pub(super) fn told(
             ..OffsetFetchResponse::default()
         };
     }
-    let offsets = match offsets(outcomes.next()) {
-        Ok(offsets) => offsets,
-        Err(error_code) => {
-            return OffsetFetchResponse {
-                error_code,
-                ..OffsetFetchResponse::default()
-            };
+    match offsets(outcomes.next()) {
+        Ok(offsets) => told_of(&offsets, ErrorCode::None.code()),
+        Err(error_code) => OffsetFetchResponse {
+            error_code,
+            ..OffsetFetchResponse::default()
+        },
+    }
+}
+
+/// The answer of a version in which each partition says what is wrong.
+pub(super) fn told_by_partition(
+    asked: Vec<NamedPartition>,
+    outcome: Option<Outcome>,
+) -> OffsetFetchResponse {
+    match offsets(outcome) {
+        Ok(offsets) => told_of(&offsets, ErrorCode::None.code()),
+        Err(code) => {
+            let nothing: Offsets = asked.into_iter().map(|one| (one, None)).collect();
+            told_of(&nothing, code)
         }
-    };
+    }
+}
+
+fn told_of(offsets: &Offsets, error_code: i16) -> OffsetFetchResponse {
     let topics = offsets.chunk_by(|(one, _), (next, _)| one.topic == next.topic);
     let topics = topics.map(|topic| OffsetFetchResponseTopic {
         name: (*topic[0].0.topic).into(),
@@ -132,7 +161,7 @@ pub(super) fn told(
                     committed_offset,
                     committed_leader_epoch,
                     metadata,
-                    ..OffsetFetchResponsePartition::default()
+                    error_code,
                 }
             })
             .collect(),
