@@ -258,12 +258,67 @@ fn the_broker_stops_at_once_though_members_wait_for_each_other() {
 }
 
 #[test]
+fn an_answer_without_a_code_of_its_own_tells_what_is_wrong_by_partition() {
+    let data = folder();
+    let running = broker(data.path(), "[0]", FAST);
+    let mut client = Client::of(&running);
+    let request = OffsetFetchRequest {
+        group_id: "g".into(),
+        topics: Some(vec![OffsetFetchRequestTopic {
+            name: "t".into(),
+            partition_indexes: vec![0, 3],
+        }]),
+        ..Default::default()
+    };
+    // Whoever asks first meets no coordinator; to say nothing would be to say that nothing is committed.
+    let told = client.ask(1, &request).topics;
+    let partitions = told.iter().flat_map(|topic| &topic.partitions);
+    let partitions = partitions.map(|told| {
+        let index = told.partition_index;
+        (index, told.committed_offset, told.error_code)
+    });
+    let code = ErrorCode::CoordinatorNotAvailable.code();
+    assert_eq!(
+        partitions.collect::<Vec<_>>(),
+        [(0, -1, code), (3, -1, code)]
+    );
+    assert!(running.shutdown());
+}
+
+#[test]
+fn commits_that_are_being_stored_when_the_broker_stops_are_answered_as_they_end() {
+    let data = folder();
+    let running = broker(data.path(), "[0, 1]", FAST);
+    let mut client = with_groups(&running);
+    assert_eq!(client.create("t", 1), 0);
+    let ids: Vec<_> = (0..100)
+        .map(|offset| client.send(8, &committing(None, offset)))
+        .collect();
+    client.receive::<OffsetCommitRequest>(8, ids[0]);
+    let stopping = std::thread::spawn(move || running.shutdown());
+    // What it has not read is not answered; what it has read is.
+    while let Some(frame) = client.frame() {
+        let told: OffsetCommitResponse = decode_response(frame, 8).expect("in its own words");
+        assert_eq!(told.topics[0].partitions[0].error_code, 0);
+    }
+    assert!(stopping.join().expect("no panic"));
+}
+
+#[test]
 fn the_topic_of_the_groups_is_the_brokers_own() {
     let data = folder();
     let running = broker(data.path(), "[0]", FAST);
+    let refused = ErrorCode::InvalidTopicException.code();
+    assert_eq!(
+        Client::of(&running).create("__consumer_offsets", 3),
+        refused
+    );
     let mut client = with_groups(&running);
     assert_eq!(client.create("t", 1), 0);
     assert_eq!(commit(&mut client, None, 3), 0);
+    let below = commit(&mut client, None, -1);
+    assert_eq!(below, ErrorCode::InvalidRequest.code());
+    assert_eq!(offset_of(&mut client, 0), Ok(3));
     let all = MetadataRequest {
         topics: None,
         ..Default::default()
@@ -302,8 +357,14 @@ fn the_topic_of_the_groups_is_the_brokers_own() {
         }],
         ..Default::default()
     };
-    let told = client.ask(3, &grow).results.remove(0);
-    assert_eq!(told.error_code, ErrorCode::InvalidTopicException.code());
+    for validate_only in [false, true] {
+        let grow = CreatePartitionsRequest {
+            validate_only,
+            ..grow.clone()
+        };
+        let told = client.ask(3, &grow).results.remove(0);
+        assert_eq!(told.error_code, refused, "only tried: {validate_only}");
+    }
     // A topic that goes takes along what groups have committed for it.
     let delete = DeleteTopicsRequest {
         topic_names: vec!["t".into()],

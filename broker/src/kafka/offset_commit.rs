@@ -1,4 +1,9 @@
-//! OffsetCommit.
+//! OffsetCommit, versions 2-9.
+//!
+//! A commit without a generation (-1) is that of a client which assigns partitions to itself; it counts while the group has
+//! no members, whatever names it bears. An offset below 0 is refused.
+//!
+//! Not honoured: `retention_time_ms` (versions 2-4), since how long offsets are kept is for the broker's settings to say.
 
 use std::sync::Arc;
 
@@ -15,7 +20,7 @@ use super::{
     groups::{Named, Outcome, ask_one, codes_of, member, named},
     handlers::Call,
 };
-use crate::shard::groups::GroupRequest;
+use crate::shard::groups::{Commit, GroupRequest};
 
 pub(super) fn handle(call: Call<'_>, request: &OffsetCommitRequest) {
     let generation = request.generation_id_or_member_epoch;
@@ -33,6 +38,7 @@ pub(super) fn handle(call: Call<'_>, request: &OffsetCommitRequest) {
             metadata: (partition.committed_metadata.as_ref())
                 .map(|metadata| metadata.to_string())
                 .unwrap_or_default(),
+            refused: None,
         })
     });
     let entries: Vec<_> = entries.collect();
@@ -46,7 +52,12 @@ pub(super) fn handle(call: Call<'_>, request: &OffsetCommitRequest) {
         .zip(&named)
         .filter(|(_, (_, exists))| *exists);
     let known = known.map(|(entry, _)| entry).collect();
-    let wanted = GroupRequest::Commit(request.group_id.to_string(), member, known);
+    let wanted = GroupRequest::Commit(Commit {
+        group: request.group_id.to_string(),
+        member,
+        entries: known,
+        known_in: call.state.topics.image().version,
+    });
     ask_one(call, &request.group_id, Named::Commits(named), wanted);
 }
 

@@ -23,7 +23,7 @@ use super::{
     handlers::{bounded, short},
 };
 use crate::shard::{
-    groups::{GroupAnswer, GroupQuestion, GroupRequest},
+    groups::{Commit, GroupAnswer, GroupQuestion, GroupRequest},
     request::{Entry, Failure},
     state::State,
     topics::Place,
@@ -312,15 +312,12 @@ fn commit(state: &mut State, bytes: &[u8]) -> Result<(Named, Vec<GroupQuestion>)
             topic: Arc::from(short(entry.topic())?),
             partition: entry.partition(),
         };
-        if entry.offset() < 0 {
-            let message = format!("offset {} is below 0", entry.offset());
-            return Err(Failure::new(ErrorCode::InvalidRequest, message));
-        }
         Ok(CommitEntry {
             partition,
             offset: Offset(entry.offset()),
             leader_epoch: LeaderEpoch(entry.leader_epoch()),
             metadata: entry.metadata().unwrap_or_default().to_owned(),
+            refused: None,
         })
     });
     let entries = entries.collect::<Result<Vec<_>, Failure>>()?;
@@ -336,7 +333,12 @@ fn commit(state: &mut State, bytes: &[u8]) -> Result<(Named, Vec<GroupQuestion>)
     let known = known
         .filter(|(_, (_, exists))| *exists)
         .map(|(entry, _)| entry);
-    let wanted = GroupRequest::Commit(name(request.group())?, member, known.collect());
+    let wanted = GroupRequest::Commit(Commit {
+        group: name(request.group())?,
+        member,
+        entries: known.collect(),
+        known_in: state.topics.image().version,
+    });
     Ok((Named::Commits(named), one(state, request.group(), wanted)))
 }
 

@@ -290,6 +290,7 @@ impl State {
             ("retention.ms", "-1"),
             ("retention.bytes", "-1"),
             ("tackboard.retention.budget", "exempt"),
+            ("durability", "fsync"),
         ];
         let kept = kept.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let size = (self.config.groups.offsets_partitions, 1);

@@ -278,7 +278,10 @@ impl Shard {
     pub fn client_gone(self: &Rc<Self>, connection: &Rc<Connection>) {
         self.enter(|state| {
             state.hurry_fetches(Some(connection));
-            state.abandon_groups(Some(connection));
+            // A stop ends the reading of all of them: clients are there, and wait for what is being stored.
+            if !state.stopping {
+                state.abandon_groups(connection);
+            }
         });
     }
 

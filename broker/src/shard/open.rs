@@ -36,9 +36,7 @@ impl Shard {
         let before = self.state.borrow().topics.image().clone();
         self.enter(|state| {
             state.topics.replace(image.clone());
-            let gone = before
-                .topics()
-                .filter(|topic| image.topic(&topic.name).is_none());
+            let gone = image.gone_since(&before);
             gone.for_each(|topic| state.topic_gone(&topic.name));
         });
         let owned = self.state.borrow().topics.owned();

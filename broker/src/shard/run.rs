@@ -592,7 +592,7 @@ async fn drain(
     shard.enter(|state| {
         state.stopping = true;
         state.hurry_fetches(None);
-        state.abandon_groups(None);
+        state.release_members();
     });
     let connections: Vec<_> = {
         let mut open = shard.connections.borrow_mut();

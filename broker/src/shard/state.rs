@@ -20,7 +20,7 @@ use tackboard_runtime::InboxSender;
 use tackboard_schema::{CoreId, CorrelationId, ErrorCode, TimestampMs, native::HeadBuilder};
 
 use super::{
-    groups::{Groups, OFFSETS_TOPIC},
+    groups::Groups,
     launch::Launch,
     loan::Loans,
     request::{
@@ -371,10 +371,9 @@ impl State {
 
     /// Asks the control thread for a change of the metadata.
     pub(super) fn propose(&mut self, target: ProposalTarget, command: Command) {
-        if self.harms_groups(&command) {
-            let code = ErrorCode::InvalidTopicException;
-            let message = format!("groups depend on topic {OFFSETS_TOPIC} as it is");
-            return self.refuse_proposal(target, MetadataRefusal { code, message });
+        let is_own = matches!(target, ProposalTarget::OffsetsTopic);
+        if !is_own && let Err(refusal) = self.spare_groups(&command) {
+            return self.refuse_proposal(target, refusal);
         }
         self.progress.work_started();
         let call = self.proposals.insert(target);

@@ -307,6 +307,7 @@ impl Groups {
                     offset: Offset(entry.offset()),
                     leader_epoch: LeaderEpoch(entry.leader_epoch()),
                     metadata: String::new(),
+                    refused: None,
                 });
                 Input::Commit {
                     waiter,

@@ -3,15 +3,15 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use tackboard_schema::ErrorCode;
 use tackboard_schema::storage::group_record::CommittedOffset;
+use tackboard_schema::{ErrorCode, Offset};
 
 use super::interface::{
     CommitEntry, Effect, GroupState, MemberRef, NamedPartition, Record, StoreId, Waiter,
 };
 use super::state::{COMMIT_BYTES_MAX, Group, Held, OFFSET_BYTES_MAX, offset_bytes};
 use super::subscription::Reads;
-use super::{Coordinator, NAME_BYTES_MAX, Purpose};
+use super::{Coordinator, Ended, NAME_BYTES_MAX, Purpose};
 use crate::shard::interface::Now;
 
 /// The entries of a commit, in the order of the request: what is on its way to the topic, or why it is not.
@@ -36,6 +36,13 @@ impl Coordinator {
         let metadata_max = self.settings.offset_metadata_bytes_max.min(NAME_BYTES_MAX);
         let appended = self.with_group(now, group, out, |group, cx| {
             let admit = |entry: CommitEntry| {
+                if let Some(code) = entry.refused {
+                    return Err(code);
+                }
+                // It would read as none.
+                if entry.offset < Offset(0) {
+                    return Err(ErrorCode::InvalidRequest);
+                }
                 if entry.metadata.len() > metadata_max {
                     return Err(ErrorCode::OffsetMetadataTooLarge);
                 }
@@ -90,9 +97,8 @@ impl Coordinator {
         if group.len() > NAME_BYTES_MAX {
             return Err(ErrorCode::InvalidGroupId);
         }
-        let names_nobody = member.member_id.is_empty() && member.instance.is_none();
         let Some(known) = self.groups.get(group) else {
-            return if member.generation < 0 && names_nobody {
+            return if member.generation < 0 {
                 self.found(now, group)
             } else {
                 Err(ErrorCode::IllegalGeneration)
@@ -101,13 +107,9 @@ impl Coordinator {
         if known.state == GroupState::Dead {
             return Err(ErrorCode::CoordinatorNotAvailable);
         }
-        if member.generation < 0 && names_nobody {
-            // Members know better than somebody who is none.
-            return if known.state == GroupState::Empty {
-                Ok(())
-            } else {
-                Err(ErrorCode::UnknownMemberId)
-            };
+        // Whoever assigns partitions to itself may bear a name all the same. Members know better than somebody who is none.
+        if member.generation < 0 && known.state == GroupState::Empty {
+            return Ok(());
         }
         match self.hear(now, group, member)? {
             // It may have got other partitions.
@@ -124,9 +126,10 @@ impl Coordinator {
         waiter: Waiter,
         group: &str,
         entries: Entries,
-        result: Result<(), ErrorCode>,
+        ended: Ended,
         out: &mut Vec<Effect>,
     ) {
+        let result = ended.result();
         self.with_group(now, group, out, |group, cx| {
             if result.is_ok() {
                 cx.counts.commits += entries.iter().flatten().count() as u64;
@@ -135,10 +138,15 @@ impl Coordinator {
                 if (group.underway.get(partition)).is_some_and(|held| held.store == store) {
                     group.underway.remove(partition);
                 }
-                // It counts even if a later one is on its way: that one may fail.
-                if result.is_ok() {
-                    let value = value.clone();
-                    group.set_offset(partition.clone(), Held { store, value });
+                match ended {
+                    // It counts even if a later one is on its way: that one may fail.
+                    Ended::Stored => {
+                        let value = value.clone();
+                        group.settle(partition, store);
+                        group.set_offset(partition.clone(), Held { store, value });
+                    }
+                    Ended::InDoubt(_) => group.doubt(partition.clone(), store),
+                    Ended::Refused(_) => {}
                 }
             }
         });
@@ -192,11 +200,8 @@ impl Coordinator {
     ) -> bool {
         let appended = self.with_group(now, group, out, |group, cx| {
             let newest = |partition: &NamedPartition| {
-                let held = group
-                    .underway
-                    .get(partition)
-                    .or(group.offsets.get(partition))?;
-                Some((partition.clone(), held.store))
+                let store = group.newest_commit(partition)?;
+                Some((partition.clone(), store))
             };
             let removed: Vec<_> = partitions.iter().filter_map(newest).collect();
             if removed.is_empty() {
@@ -229,26 +234,32 @@ impl Coordinator {
         group: &str,
         waiter: Option<(Waiter, Vec<ErrorCode>)>,
         removed: Vec<(NamedPartition, StoreId)>,
-        result: Result<(), ErrorCode>,
+        ended: Ended,
         out: &mut Vec<Effect>,
     ) {
+        let is_refused = matches!(ended, Ended::Refused(_));
         self.with_group(now, group, out, |group, _| {
             for (partition, store) in removed {
                 if group.removing.get(&partition) == Some(&store) {
                     group.removing.remove(&partition);
                 }
+                // In doubt it is forgotten too: nobody may go on from an offset that a restart takes away.
+                if is_refused {
+                    continue;
+                }
                 // What was committed meanwhile stays.
                 let is_held = |held: &Held| held.store <= store;
-                if result.is_ok() && group.offsets.get(&partition).is_some_and(is_held) {
+                if group.offsets.get(&partition).is_some_and(is_held) {
                     group.unset_offset(&partition);
                 }
+                group.settle(&partition, store);
             }
         });
-        if result.is_err() {
+        if is_refused {
             self.rewrite_is_incomplete();
         }
         if let Some((waiter, codes)) = waiter {
-            let outcome = result.map(|()| codes);
+            let outcome = ended.result().map(|()| codes);
             out.push(Effect::Committed { waiter, outcome });
         }
     }
@@ -283,6 +294,7 @@ impl Coordinator {
     ) {
         let appended = self.with_group(now, group, out, |group, cx| {
             let partitions = group.offsets.keys().chain(group.underway.keys());
+            let partitions = partitions.chain(group.doubtful.keys());
             let gone = partitions.map(|partition| Record::Offset {
                 group: group.id.clone(),
                 partition: partition.clone(),
@@ -307,23 +319,27 @@ impl Coordinator {
         now: Now,
         group: &str,
         waiter: Option<Waiter>,
-        result: Result<(), ErrorCode>,
+        ended: Ended,
         out: &mut Vec<Effect>,
     ) {
-        self.with_group(now, group, out, |group, _| match result {
-            Ok(()) => {
-                group.offsets.clear();
-                group.offset_bytes = 0;
-                group.underway.clear();
-                group.set_recorded(None);
+        let is_refused = matches!(ended, Ended::Refused(_));
+        self.with_group(now, group, out, |group, _| {
+            if is_refused {
+                group.state = GroupState::Empty;
+                return;
             }
-            Err(_) => group.state = GroupState::Empty,
+            // In doubt too, as with offsets.
+            group.offsets.clear();
+            group.doubtful.clear();
+            group.offset_bytes = 0;
+            group.underway.clear();
+            group.set_recorded(None);
         });
-        if result.is_err() {
+        if is_refused {
             self.rewrite_is_incomplete();
         }
         if let Some(waiter) = waiter {
-            let code = result.err().unwrap_or(ErrorCode::None);
+            let code = ended.result().err().unwrap_or(ErrorCode::None);
             out.push(Effect::Done { waiter, code });
         }
     }

@@ -92,6 +92,31 @@ impl World {
         true
     }
 
+    /// The oldest append is given up on, and reaches the topic all the same.
+    fn doubt_append(&mut self) {
+        let (store, records) = self.appends.pop_front().expect("an append");
+        self.topic.extend(records);
+        let result = Err(ErrorCode::RequestTimedOut);
+        self.step(Input::Stored { store, result });
+    }
+
+    fn delete_group(&mut self) -> Waiter {
+        let waiter = self.waiter();
+        let group = "g".to_owned();
+        self.step(Input::DeleteGroup { waiter, group });
+        waiter
+    }
+
+    fn delete_offset(&mut self, partition: i32) -> Waiter {
+        let waiter = self.waiter();
+        self.step(Input::DeleteOffsets {
+            waiter,
+            group: "g".to_owned(),
+            partitions: vec![of_t(partition)],
+        });
+        waiter
+    }
+
     fn waiter(&mut self) -> Waiter {
         self.waiters += 1;
         Waiter(self.waiters)
@@ -198,6 +223,7 @@ impl World {
             offset: Offset(offset),
             leader_epoch: LeaderEpoch(4),
             metadata: format!("at {offset}"),
+            refused: None,
         };
         self.step(Input::Commit {
             waiter,
@@ -689,6 +715,77 @@ fn only_members_of_the_generation_commit_and_anybody_to_a_group_without_members(
 }
 
 #[test]
+fn who_names_itself_without_a_generation_commits_to_a_group_without_members() {
+    let mut world = World::new(0);
+    let itself = MemberRef {
+        generation: -1,
+        member_id: "somebody".to_owned(),
+        instance: Some("static".to_owned()),
+    };
+    // To a group that is not there yet, and to one that is.
+    for offset in [1, 2] {
+        let waiter = world.commit(itself.clone(), 0, offset);
+        assert_eq!(world.codes[&waiter], Ok(vec![ErrorCode::None]));
+        assert_eq!(world.offset(0), Some(offset));
+    }
+    world.pair();
+    let waiter = world.commit(itself, 0, 3);
+    assert_eq!(world.codes[&waiter], Err(ErrorCode::UnknownMemberId));
+}
+
+#[test]
+fn an_offset_below_0_is_refused() {
+    let mut world = World::new(0);
+    let waiter = world.commit(nobody(), 0, -1);
+    assert_eq!(world.codes[&waiter], Ok(vec![ErrorCode::InvalidRequest]));
+    assert_eq!(world.offset(0), None);
+}
+
+#[test]
+fn what_may_be_forgotten_on_the_topic_is_not_told_any_more() {
+    for whole_group in [false, true] {
+        let mut world = World::new(0);
+        world.commit(nobody(), 0, 7);
+        world.stores_at_once = false;
+        let waiter = match whole_group {
+            true => world.delete_group(),
+            false => world.delete_offset(0),
+        };
+        world.doubt_append();
+        let unavailable = ErrorCode::CoordinatorNotAvailable;
+        match whole_group {
+            true => assert_eq!(world.done[&waiter], unavailable),
+            false => assert_eq!(world.codes[&waiter], Err(unavailable)),
+        }
+        assert_eq!(world.offset(0), None, "a restart would take it away");
+        world.restart();
+        assert_eq!(world.offset(0), None);
+    }
+}
+
+#[test]
+fn a_commit_that_may_be_on_the_topic_goes_with_what_is_forgotten() {
+    for whole_group in [false, true] {
+        let mut world = World::new(0);
+        world.commit(nobody(), 1, 7);
+        world.stores_at_once = false;
+        let waiter = world.commit(nobody(), 0, 7);
+        world.doubt_append();
+        let unavailable = ErrorCode::CoordinatorNotAvailable;
+        assert_eq!(world.codes[&waiter], Ok(vec![unavailable]));
+        assert_eq!(world.offset(0), None);
+        world.stores_at_once = true;
+        match whole_group {
+            true => world.delete_group(),
+            false => world.delete_offset(0),
+        };
+        world.restart();
+        assert_eq!(world.offset(0), None);
+        assert_eq!(world.offset(1), (!whole_group).then_some(7));
+    }
+}
+
+#[test]
 fn long_metadata_is_refused_for_its_partition_alone() {
     let mut world = World::new(0);
     let waiter = world.waiter();
@@ -697,6 +794,7 @@ fn long_metadata_is_refused_for_its_partition_alone() {
         offset: Offset(5),
         leader_epoch: LeaderEpoch(-1),
         metadata: "m".repeat(metadata),
+        refused: None,
     };
     world.step(Input::Commit {
         waiter,
@@ -799,12 +897,66 @@ fn offsets_of_a_topic_that_is_gone_go_and_those_of_its_successor_stay() {
     world.commit(nobody(), 1, 8);
     world.step(Input::TopicDeleted {
         topic: Arc::from("t"),
+        until: None,
     });
     world.commit(nobody(), 1, 1);
     world.pass(1_000);
     assert_eq!((world.offset(0), world.offset(1)), (None, Some(1)));
     world.restart();
     assert_eq!((world.offset(0), world.offset(1)), (None, Some(1)));
+}
+
+#[test]
+fn what_a_topic_leaves_goes_after_a_restart_and_what_its_successor_was_given_stays() {
+    let mut world = World::new(0);
+    world.commit(nobody(), 0, 7);
+    world.advance(1_000);
+    let until = Some(world.now.wall);
+    world.commit(nobody(), 1, 8);
+    world.restart();
+    let topics = world.coordinator.committed_topics();
+    assert_eq!(
+        topics.iter().map(|topic| &**topic).collect::<Vec<_>>(),
+        ["t"]
+    );
+    let topic = topics.into_iter().next().unwrap();
+    world.step(Input::TopicDeleted { topic, until });
+    world.advance(2_000);
+    assert_eq!((world.offset(0), world.offset(1)), (None, Some(8)));
+}
+
+#[test]
+fn an_offset_of_a_topic_that_is_gone_goes_though_its_commit_was_under_way() {
+    let mut world = World::new(0);
+    world.stores_at_once = false;
+    world.commit(nobody(), 0, 7);
+    world.step(Input::TopicDeleted {
+        topic: Arc::from("t"),
+        until: None,
+    });
+    world.pass(1_000);
+    world.stores_at_once = true;
+    assert!(world.end_append(Ok(())));
+    world.advance(2_000);
+    assert_eq!(world.offset(0), None);
+}
+
+#[test]
+fn an_offset_of_a_topic_that_is_gone_goes_though_it_could_not_be_taken_back_at_first() {
+    let mut world = World::new(0);
+    world.commit(nobody(), 0, 7);
+    world.commit(nobody(), 1, 8);
+    world.stores_at_once = false;
+    world.step(Input::TopicDeleted {
+        topic: Arc::from("t"),
+        until: None,
+    });
+    world.pass(1_000);
+    assert!(world.end_append(Err(ErrorCode::StorageFull)));
+    assert_eq!(world.offset(0), Some(7));
+    world.stores_at_once = true;
+    world.advance(2_000);
+    assert_eq!((world.offset(0), world.offset(1)), (None, None));
 }
 
 #[test]
@@ -841,6 +993,7 @@ fn a_large_group_is_written_anew_in_parts_and_what_changes_between_them_counts()
             offset: Offset(offset),
             leader_epoch: LeaderEpoch(-1),
             metadata: "m".repeat(4_000),
+            refused: None,
         };
         let waiter = world.waiter();
         world.step(Input::Commit {
@@ -1007,6 +1160,7 @@ fn what_one_commit_and_all_groups_hold_is_bounded() {
             offset: Offset(1),
             leader_epoch: LeaderEpoch(-1),
             metadata: "m".repeat(30_000),
+            refused: None,
         });
         let entries = entries.collect();
         let waiter = world.waiter();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tackboard_schema::storage::group_record::{CommittedOffset, GroupKey, GroupMetadata};
-use tackboard_schema::{ErrorCode, LeaderEpoch, Offset};
+use tackboard_schema::{ErrorCode, LeaderEpoch, Offset, TimestampMs};
 
 /// Bytes that clients hand to each other through the coordinator: subscriptions and assignments.
 pub type Opaque = Arc<[u8]>;
@@ -130,6 +130,8 @@ pub struct CommitEntry {
     pub leader_epoch: LeaderEpoch,
     /// Whatever it wants to be told again.
     pub metadata: String,
+    /// Why it can't be, as whoever hands it over knows.
+    pub refused: Option<ErrorCode>,
 }
 
 /// What a coordinator is told.
@@ -188,6 +190,8 @@ pub enum Input {
     TopicDeleted {
         /// Its name.
         topic: Arc<str>,
+        /// Another one has had its name since then: what was committed later is of that one.
+        until: Option<TimestampMs>,
     },
     /// An append ended: below the high watermark, or refused.
     Stored {

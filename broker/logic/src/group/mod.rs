@@ -43,7 +43,7 @@ use context::Context;
 use interface::{Effect, GroupSettings, Input, MemberRef, Opaque, StoreId, Waiter};
 pub use load::Loader;
 use state::Group;
-use sweep::Sweep;
+use sweep::{Gone, Sweep};
 pub use sweep::{REWRITE_BYTES_MIN, REWRITE_GROWTH, is_worth_rewriting};
 pub use views::{GroupListing, GroupView, MemberView};
 
@@ -83,6 +83,25 @@ enum Purpose {
     },
     /// A group is written anew.
     Rewrite,
+}
+
+/// How an append ended.
+#[derive(Clone, Copy, Debug)]
+enum Ended {
+    Stored,
+    /// The topic will never hold it.
+    Refused(ErrorCode),
+    /// It was appended, and nobody knows whether it will be there after a restart.
+    InDoubt(ErrorCode),
+}
+
+impl Ended {
+    fn result(self) -> Result<(), ErrorCode> {
+        match self {
+            Self::Stored => Ok(()),
+            Self::Refused(code) | Self::InDoubt(code) => Err(code),
+        }
+    }
 }
 
 /// The groups of one partition of `__consumer_offsets`.
@@ -173,8 +192,9 @@ impl Coordinator {
                 partitions,
             } => self.delete_offsets(now, waiter, &group, partitions, out),
             Input::DeleteGroup { waiter, group } => self.delete_group(now, waiter, &group, out),
-            Input::TopicDeleted { topic } => {
-                self.sweep.topic_deleted(topic, StoreId(self.last_store))
+            Input::TopicDeleted { topic, until } => {
+                let last = StoreId(self.last_store);
+                self.sweep.topic_deleted(topic, Gone { last, until });
             }
             Input::Stored { store, result } => self.stored(now, store, result, out),
             Input::Tick => self.tick(now, out),
@@ -189,6 +209,12 @@ impl Coordinator {
             bytes: self.bytes as u64,
             counts: self.counts,
         }
+    }
+
+    /// The topics for which something is committed.
+    pub fn committed_topics(&self) -> BTreeSet<Arc<str>> {
+        let offsets = self.groups.values().flat_map(|group| group.offsets.keys());
+        offsets.map(|partition| partition.topic.clone()).collect()
     }
 
     /// When [`Input::Tick`] is wanted at the latest; once a second is soon enough when nothing is due.
@@ -320,7 +346,13 @@ impl Coordinator {
         result: Result<(), ErrorCode>,
         out: &mut Vec<Effect>,
     ) {
+        let is_in_doubt = result.is_err_and(is_in_doubt);
         let result = result.map_err(as_coordinator);
+        let ended = match result {
+            Ok(()) => Ended::Stored,
+            Err(code) if is_in_doubt => Ended::InDoubt(code),
+            Err(code) => Ended::Refused(code),
+        };
         match self.stores.remove(&store) {
             Some(Purpose::Assignment {
                 group,
@@ -343,19 +375,21 @@ impl Coordinator {
                 group,
                 entries,
             }) => {
-                let result = result.map_err(|code| match code {
-                    ErrorCode::MessageTooLarge => ErrorCode::InvalidCommitOffsetSize,
+                let ended = match ended {
+                    Ended::Refused(ErrorCode::MessageTooLarge) => {
+                        Ended::Refused(ErrorCode::InvalidCommitOffsetSize)
+                    }
                     other => other,
-                });
-                self.committed(now, store, waiter, &group, entries, result, out);
+                };
+                self.committed(now, store, waiter, &group, entries, ended, out);
             }
             Some(Purpose::Removal {
                 group,
                 waiter,
                 removed,
-            }) => self.removed(now, &group, waiter, removed, result, out),
+            }) => self.removed(now, &group, waiter, removed, ended, out),
             Some(Purpose::Deletion { group, waiter }) => {
-                self.deleted(now, &group, waiter, result, out);
+                self.deleted(now, &group, waiter, ended, out);
             }
             Some(Purpose::Rewrite) => self.rewritten(result),
             None => {}
@@ -417,6 +451,17 @@ fn leave_one(group: &mut Group, member: &MemberRef, cx: &mut Context<'_>) -> Err
         }
         Err(code) => code,
     }
+}
+
+/// Whether an append that ended so may be found on the topic later. A log with a fault takes nothing any more: what a
+/// restart finds there, nobody has contradicted.
+fn is_in_doubt(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::RequestTimedOut
+            | ErrorCode::StorageFullAfterAppend
+            | ErrorCode::NotEnoughReplicasAfterAppend
+    )
 }
 
 /// What a fault of the internal topic means to whoever talks to the coordinator.

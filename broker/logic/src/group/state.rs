@@ -54,6 +54,11 @@ fn metadata_bytes(metadata: &GroupMetadata) -> usize {
     metadata.members.iter().map(member).sum()
 }
 
+/// Bytes that are kept of an offset in doubt, about.
+fn doubt_bytes(partition: &NamedPartition) -> usize {
+    OFFSET_BYTES + partition.topic.len()
+}
+
 /// Of these, what is no text.
 const OFFSET_BYTES: usize = 64;
 
@@ -92,11 +97,14 @@ pub struct Group {
     pub underway: BTreeMap<NamedPartition, Held>,
     /// Offsets whose removal is appended and not stored yet, as of which commit.
     pub removing: BTreeMap<NamedPartition, StoreId>,
+    /// Offsets of which a commit failed that may be on the topic all the same, and the newest such commit: what forgets
+    /// the partition has to forget it too.
+    pub doubtful: BTreeMap<NamedPartition, StoreId>,
     /// Bytes of the members.
     pub member_bytes: usize,
     /// Bytes of what is assigned to them.
     pub assignment_bytes: usize,
-    /// Bytes of the offsets that are stored, with their names.
+    /// Bytes of the offsets that are stored, with their names, and of the names of those in doubt.
     pub offset_bytes: usize,
     /// The newest record of it in the topic.
     pub recorded: Option<GroupMetadata>,
@@ -125,6 +133,7 @@ impl Group {
             offsets: BTreeMap::new(),
             underway: BTreeMap::new(),
             removing: BTreeMap::new(),
+            doubtful: BTreeMap::new(),
             member_bytes: 0,
             assignment_bytes: 0,
             offset_bytes: 0,
@@ -176,6 +185,31 @@ impl Group {
         }
     }
 
+    /// Takes note of a commit that failed and may be on the topic.
+    pub fn doubt(&mut self, partition: NamedPartition, store: StoreId) {
+        self.settle(&partition, store);
+        if !self.doubtful.contains_key(&partition) {
+            self.offset_bytes += doubt_bytes(&partition);
+            self.doubtful.insert(partition, store);
+        }
+    }
+
+    /// The topic says something newer of a partition than any doubtful commit up to this append.
+    pub fn settle(&mut self, partition: &NamedPartition, store: StoreId) {
+        let is_older = |doubtful: &StoreId| *doubtful <= store;
+        if self.doubtful.get(partition).is_some_and(is_older) {
+            self.doubtful.remove(partition);
+            self.offset_bytes -= doubt_bytes(partition);
+        }
+    }
+
+    /// The newest commit for a partition that the topic may hold.
+    pub fn newest_commit(&self, partition: &NamedPartition) -> Option<StoreId> {
+        let held = [&self.underway, &self.offsets].map(|offsets| offsets.get(partition));
+        let stores = held.into_iter().flatten().map(|held| held.store);
+        stores.chain(self.doubtful.get(partition).copied()).max()
+    }
+
     /// By how many bytes a commit would make it grow.
     pub fn growth(&self, partition: &NamedPartition, value: &CommittedOffset) -> usize {
         let before = self
@@ -191,6 +225,7 @@ impl Group {
             && self.promised.is_empty()
             && self.offsets.is_empty()
             && self.underway.is_empty()
+            && self.doubtful.is_empty()
             && self.recorded.is_none()
     }
 

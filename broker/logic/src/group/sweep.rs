@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tackboard_schema::{ErrorCode, TimestampMs};
 
 use super::interface::{Effect, GroupState, NamedPartition, Record, StoreId};
-use super::state::{Group, offset_bytes};
+use super::state::{Group, Held, offset_bytes};
 use super::subscription::Reads;
 use super::{Coordinator, Purpose};
 use crate::shard::interface::Now;
@@ -44,16 +44,33 @@ enum Pass {
     Begins,
 }
 
+/// A topic that is gone: what belongs to it of what was committed under its name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gone {
+    /// The last append before that.
+    pub last: StoreId,
+    /// When another one got the name, if that lay before these appends.
+    pub until: Option<TimestampMs>,
+}
+
+impl Gone {
+    fn has(&self, held: &Held) -> bool {
+        let of_successor = |until: TimestampMs| held.value.committed_at >= until;
+        held.store <= self.last && !self.until.is_some_and(of_successor)
+    }
+}
+
 /// Both passes.
 #[derive(Debug)]
 pub(super) struct Sweep {
     expiry: Pass,
     /// When the next one begins, by the wall clock.
     next_expiry: TimestampMs,
-    /// Topics that are gone, and the last append before that. The pass that is under way has not met all of them.
-    gone: BTreeMap<Arc<str>, StoreId>,
+    /// Topics that are gone. The pass that is under way has not met all of them, or has found that something is left:
+    /// one more begins, until one finds nothing.
+    gone: BTreeMap<Arc<str>, Gone>,
     /// Those that the pass under way began with.
-    going: BTreeMap<Arc<str>, StoreId>,
+    going: BTreeMap<Arc<str>, Gone>,
     rewrite: Pass,
     /// All groups have had their turn: the last append that has to end before the rewriting has.
     rewrite_until: Option<StoreId>,
@@ -77,8 +94,8 @@ impl Sweep {
         }
     }
 
-    pub(super) fn topic_deleted(&mut self, topic: Arc<str>, last: StoreId) {
-        self.gone.insert(topic, last);
+    pub(super) fn topic_deleted(&mut self, topic: Arc<str>, gone: Gone) {
+        self.gone.insert(topic, gone);
     }
 }
 
@@ -145,6 +162,9 @@ impl Coordinator {
         let Some(group) = self.groups.get(id) else {
             return;
         };
+        for (topic, gone) in left_of(group, &self.sweep.going) {
+            self.sweep.gone.entry(topic).or_insert(gone);
+        }
         if group.state == GroupState::Dead {
             return;
         }
@@ -268,6 +288,20 @@ fn living(
     (records, None)
 }
 
+/// The topics of these of which the group still has something. An offset that goes counts until it has gone: its removal
+/// may fail, as may the commit after it.
+fn left_of(group: &Group, going: &BTreeMap<Arc<str>, Gone>) -> Vec<(Arc<str>, Gone)> {
+    if going.is_empty() {
+        return Vec::new();
+    }
+    let offsets = group.offsets.iter().chain(&group.underway);
+    let left = offsets.filter_map(|(partition, held)| {
+        let gone = going.get(&partition.topic)?;
+        gone.has(held).then(|| (partition.topic.clone(), *gone))
+    });
+    left.collect()
+}
+
 /// Offsets of topics that are gone, and those that nobody has moved for too long and nobody reads: of a group without
 /// members once it has been empty for so long; of one that assigns partitions to itself, since their commit; of one
 /// that is at work, those of topics that no member reads.
@@ -275,7 +309,7 @@ fn expired(
     group: &Group,
     now: TimestampMs,
     retention_ms: i64,
-    gone: &BTreeMap<Arc<str>, StoreId>,
+    gone: &BTreeMap<Arc<str>, Gone>,
 ) -> Vec<NamedPartition> {
     let old = |since: TimestampMs| now.0.saturating_sub(since.0) >= retention_ms;
     let is_idle = match (group.state, &group.protocol_type) {
@@ -284,15 +318,16 @@ fn expired(
         (GroupState::Stable, _) => group.is_of_consumers(),
         _ => false,
     };
-    let settled = group
-        .offsets
-        .iter()
-        .filter(|(partition, _)| !group.underway.contains_key(partition));
+    let settled = group.offsets.iter().filter(|(partition, held)| {
+        let is_going = |store: &StoreId| held.store <= *store;
+        !group.underway.contains_key(partition)
+            && !group.removing.get(partition).is_some_and(is_going)
+    });
     let read = (group.state == GroupState::Stable).then(|| Reads::of(group));
     let expired = settled.filter(|(partition, held)| {
         let has_gone = gone
             .get(&partition.topic)
-            .is_some_and(|last| held.store <= *last);
+            .is_some_and(|gone| gone.has(held));
         let is_read = || {
             read.as_ref()
                 .is_some_and(|read| read.contains(&partition.topic))

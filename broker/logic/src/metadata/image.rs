@@ -1,11 +1,11 @@
 //! The state of the metadata at one version, as every core sees it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use tackboard_schema::{
-    BrokerId, CoreId, LeaderEpoch, PartitionIndex, TimestampMs, TopicId, TopicPartition,
+    BrokerId, CoreId, ErrorCode, LeaderEpoch, PartitionIndex, TimestampMs, TopicId, TopicPartition,
 };
 
 use super::command::{Endpoint, IncarnationId};
@@ -149,6 +149,56 @@ impl Image {
     /// may be known to a newer image.
     pub fn tombstone(&self, id: TopicId) -> Option<&Tombstone> {
         self.tombstones.get(&id)
+    }
+
+    /// The topics of an earlier image that are gone, also those whose names others bear now.
+    pub fn gone_since<'a>(&'a self, earlier: &'a Self) -> impl Iterator<Item = &'a Arc<Topic>> {
+        let is_gone = |topic: &&Arc<Topic>| self.topic_by_id(topic.id).is_none();
+        earlier.topics().filter(is_gone)
+    }
+
+    /// Of names that were written down at some time, those that then meant topics that are gone; with the time since which
+    /// another one bears the name, if one does.
+    ///
+    /// That time is the proposer's clock. It decides only about names that a tombstone bears too: a clock that was set back
+    /// does no harm to the others.
+    pub fn orphaned(
+        &self,
+        names: impl IntoIterator<Item = Arc<str>>,
+    ) -> Vec<(Arc<str>, Option<TimestampMs>)> {
+        let tombstones = self.tombstones.values();
+        let deleted: BTreeSet<_> = tombstones.map(|tombstone| &*tombstone.name).collect();
+        let orphaned = names
+            .into_iter()
+            .filter_map(|name| match self.topic(&name) {
+                None => Some((name, None)),
+                Some(topic) => deleted
+                    .contains(&*name)
+                    .then(|| (name, Some(topic.created_at))),
+            });
+        orphaned.collect()
+    }
+
+    /// Whether groups may commit for a partition that somebody knows from the image of version `known_in`.
+    ///
+    /// # Errors
+    /// `UNKNOWN_TOPIC_OR_PARTITION` if it is gone; `COORDINATOR_LOAD_IN_PROGRESS` if it may be too new for this image.
+    pub fn admits_commits(
+        &self,
+        topic: &str,
+        partition: i32,
+        known_in: u64,
+    ) -> Result<(), ErrorCode> {
+        let index = usize::try_from(partition).ok();
+        let topic = self.topic(topic);
+        let is_there = topic
+            .zip(index)
+            .is_some_and(|(topic, index)| index < topic.partitions.len());
+        match is_there {
+            true => Ok(()),
+            false if known_in > self.version => Err(ErrorCode::CoordinatorLoadInProgress),
+            false => Err(ErrorCode::UnknownTopicOrPartition),
+        }
     }
 
     /// Every partition that `broker` leads, with its topic, in the order of topic ids.

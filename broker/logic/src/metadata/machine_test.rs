@@ -447,3 +447,42 @@ fn an_image_that_is_held_does_not_change() {
     assert_eq!(held.topic("t").unwrap().partitions[0].leader_epoch.0, 0);
     assert_eq!(held.version, 2);
 }
+
+#[test]
+fn a_topic_is_gone_though_another_one_bears_its_name() {
+    let mut machine = machine([
+        register(1, 1, 2),
+        create("stays", 1, 1),
+        create("anew", 2, 1),
+        create("goes", 3, 1),
+    ]);
+    let earlier = machine.image();
+    for command in [delete("anew"), delete("goes"), create("anew", 4, 1)] {
+        apply(&mut machine, command).unwrap();
+    }
+    let image = machine.image();
+    let gone = image.gone_since(&earlier).map(|topic| &*topic.name);
+    assert_eq!(gone.collect::<Vec<_>>(), ["anew", "goes"]);
+    let names = ["anew", "goes", "never", "stays"].map(std::sync::Arc::from);
+    let made_at = image.topic("anew").unwrap().created_at;
+    let orphaned = image.orphaned(names);
+    let orphaned = orphaned.iter().map(|(name, until)| (&**name, *until));
+    assert_eq!(
+        orphaned.collect::<Vec<_>>(),
+        [("anew", Some(made_at)), ("goes", None), ("never", None)]
+    );
+}
+
+#[test]
+fn commits_are_for_partitions_that_are_there() {
+    let machine = machine([register(1, 1, 2), create("t", 1, 2)]);
+    let image = machine.image();
+    let admits = |topic, partition, known_in| image.admits_commits(topic, partition, known_in);
+    assert_eq!(admits("t", 1, image.version), Ok(()));
+    for (topic, partition) in [("t", 2), ("t", -1), ("gone", 0)] {
+        let gone = Err(ErrorCode::UnknownTopicOrPartition);
+        assert_eq!(admits(topic, partition, image.version), gone);
+        let too_new = Err(ErrorCode::CoordinatorLoadInProgress);
+        assert_eq!(admits(topic, partition, image.version + 1), too_new);
+    }
+}

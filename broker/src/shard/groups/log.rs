@@ -11,7 +11,7 @@ use tackboard_logic::{
     shard::interface::{AdvanceLogStart, FetchEntry, Input, LogId, Refusal, Ticket},
 };
 use tackboard_schema::{
-    Acks, CorrelationId, ErrorCode, Offset, TimestampMs, TopicPartition,
+    Acks, CorrelationId, DecodeError, ErrorCode, Offset, TimestampMs, TopicPartition,
     record_batch::{BatchBuilder, BatchFull, BatchIterator, Compression},
 };
 
@@ -48,6 +48,8 @@ pub(super) struct Loading {
     is_reading: bool,
     /// It could not be read, which was said.
     has_failed: bool,
+    /// Records that are not about groups: how many, and what is wrong with the first one.
+    strange: Option<(u64, DecodeError)>,
 }
 
 /// How far writing the log anew has come.
@@ -138,6 +140,7 @@ impl State {
             next: described.log_start_offset,
             is_reading: false,
             has_failed: false,
+            strange: None,
         };
         let host = Host::Loading(Box::new(loading));
         self.groups.hosts.insert(partition, host);
@@ -187,12 +190,19 @@ impl State {
 
     fn begin_to_serve(&mut self, partition: TopicPartition) {
         if let Some(Host::Loading(loading)) = self.groups.hosts.remove(&partition) {
+            if let Some((records, first)) = loading.strange {
+                tracing::warn!(
+                    %partition, records, %first,
+                    "records that are not about groups were passed over"
+                );
+            }
             let serving = Serving {
                 coordinator: loading.loader.finish(self.now),
                 rewrite: Rewrite::Rests { living_bytes: 0 },
             };
             let host = Host::Serving(Box::new(serving));
             self.groups.hosts.insert(partition, host);
+            self.forget_orphaned(partition);
         }
     }
 
@@ -203,7 +213,7 @@ impl State {
         loading.is_reading = false;
         let before = loading.next;
         let taken = match outcome {
-            Ok(fetched) => loading.take(partition, &fetched),
+            Ok(fetched) => loading.take(&fetched),
             Err(failure) => Err(format!("{}: {}", failure.code, failure.message)),
         };
         if let Err(why) = taken {
@@ -298,7 +308,7 @@ impl Loading {
     ///
     /// # Errors
     /// Bytes that no coordinator has written: what is behind them is not looked at.
-    fn take(&mut self, partition: TopicPartition, fetched: &Fetched) -> Result<(), String> {
+    fn take(&mut self, fetched: &Fetched) -> Result<(), String> {
         let mut bytes = Vec::with_capacity(fetched.byte_length());
         for piece in &fetched.pieces {
             bytes.extend_from_slice(piece.bytes());
@@ -316,7 +326,7 @@ impl Loading {
                     .loader
                     .take(record.key.unwrap_or_default(), record.value);
                 if let Err(error) = taken {
-                    tracing::warn!(%partition, %error, "a record that is not about groups is passed over");
+                    self.strange.get_or_insert((0, error)).0 += 1;
                 }
             }
             self.next = after;

@@ -24,11 +24,11 @@ use tackboard_logic::{
             NamedPartition, StoreId, Sync, Synced, Waiter,
         },
     },
-    metadata::{Command, Topic},
+    metadata::{Command, CreateTopic, MetadataRefusal, Topic},
     shard::interface::{LogConfig, LogId},
 };
 use tackboard_schema::{
-    ErrorCode, PartitionIndex, TopicPartition, storage::group_record::CommittedOffset,
+    Durability, ErrorCode, PartitionIndex, TopicPartition, storage::group_record::CommittedOffset,
 };
 
 use super::{
@@ -59,7 +59,8 @@ pub fn is_internal(topic: &str) -> bool {
 }
 
 /// What governs the logs of the internal topic, whatever its settings say: nothing is old because of its age or place,
-/// and whatever a coordinator stores fits.
+/// what is stored is durable (old records go once they are written anew, and no power cut may take the new ones), and
+/// whatever a coordinator stores fits.
 pub fn internal_log_config(own: LogConfig) -> LogConfig {
     LogConfig {
         retention_ms: None,
@@ -67,6 +68,7 @@ pub fn internal_log_config(own: LogConfig) -> LogConfig {
         yields_to_budget: false,
         segment_bytes: own.segment_bytes.min(OFFSETS_SEGMENT_BYTES_MAX),
         batch_bytes_max: own.batch_bytes_max.max(log::STORED_BATCH_BYTES_MAX),
+        durability: Durability::Fsync,
         ..own
     }
 }
@@ -83,7 +85,7 @@ pub enum GroupRequest {
     /// To be no member any more.
     Leave(String, Vec<MemberRef>),
     /// To remember offsets.
-    Commit(String, MemberRef, Vec<CommitEntry>),
+    Commit(Commit),
     /// To forget offsets.
     DeleteOffsets(String, Vec<NamedPartition>),
     /// To forget a group.
@@ -94,6 +96,19 @@ pub enum GroupRequest {
     Describe(String),
     /// Which groups there are.
     List,
+}
+
+/// Offsets that are to be remembered.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// The group.
+    pub group: String,
+    /// Who commits.
+    pub member: MemberRef,
+    /// What.
+    pub entries: Vec<CommitEntry>,
+    /// The version of the image in which the asker has found their partitions.
+    pub known_in: u64,
 }
 
 /// What it answers.
@@ -119,6 +134,8 @@ pub enum GroupAnswer {
 struct WaiterTarget {
     request: Key,
     entry: u32,
+    /// It waits for other members, which may be long; the others wait for the disk.
+    is_parked: bool,
 }
 
 enum Host {
@@ -182,12 +199,26 @@ impl State {
         Err(Failure::new(ErrorCode::CoordinatorNotAvailable, message))
     }
 
-    /// Whether a change would take the internal topic away from the groups, or send them to other partitions of it.
-    pub(super) fn harms_groups(&self, command: &Command) -> bool {
+    /// Refuses a change that would take the internal topic away from the groups, send them to other partitions of it, or
+    /// make it otherwise than the broker does.
+    ///
+    /// # Errors
+    /// `INVALID_TOPIC_EXCEPTION`.
+    pub fn spare_groups(&self, command: &Command) -> Result<(), MetadataRefusal> {
+        if !self.harms_groups(command) {
+            return Ok(());
+        }
+        Err(MetadataRefusal {
+            code: ErrorCode::InvalidTopicException,
+            message: format!("topic {OFFSETS_TOPIC} is the broker's own: groups depend on it"),
+        })
+    }
+
+    fn harms_groups(&self, command: &Command) -> bool {
         match command {
-            Command::DeleteTopic { name } | Command::CreatePartitions { name, .. } => {
-                is_internal(name)
-            }
+            Command::CreateTopic(CreateTopic { name, .. })
+            | Command::DeleteTopic { name }
+            | Command::CreatePartitions { name, .. } => is_internal(name),
             Command::DeleteTopicById { topic_id } => {
                 let topic = self.topics.image().topic_by_id(*topic_id);
                 topic.is_some_and(|topic| is_internal(&topic.name))
@@ -259,13 +290,45 @@ impl State {
             }
             GroupRequest::Describe(group) => GroupAnswer::Described(coordinator.describe(group)),
             GroupRequest::List => GroupAnswer::Listed(coordinator.list().collect()),
-            _ => {
-                self.expect(request);
-                let waiter = self.groups.waiters.insert(WaiterTarget { request, entry });
-                return self.step_group(partition, input(Waiter(waiter), wanted));
-            }
+            _ => return self.step_for(request, entry, partition, wanted),
         };
         self.entry_grouped(request, entry, Ok(answer));
+    }
+
+    /// Has a coordinator do something, whose answer may take its time.
+    fn step_for(
+        &mut self,
+        request: Key,
+        entry: u32,
+        partition: TopicPartition,
+        mut wanted: GroupRequest,
+    ) {
+        let is_parked = matches!(wanted, GroupRequest::Join(_) | GroupRequest::Sync(_));
+        if is_parked && self.stopping {
+            let failure = Failure::plain(ErrorCode::ShuttingDown);
+            return self.entry_grouped(request, entry, Err(failure));
+        }
+        if let GroupRequest::Commit(commit) = &mut wanted {
+            self.look_at_commit(commit);
+        }
+        self.expect(request);
+        let waiter = self.groups.waiters.insert(WaiterTarget {
+            request,
+            entry,
+            is_parked,
+        });
+        self.step_group(partition, input(Waiter(waiter), wanted));
+    }
+
+    /// The coordinator has forgotten what was committed for a topic when this core's image lost it: nothing may be
+    /// committed behind that, by whoever still knows the topic.
+    fn look_at_commit(&self, commit: &mut Commit) {
+        let image = self.topics.image();
+        for entry in &mut commit.entries {
+            let NamedPartition { topic, partition } = &entry.partition;
+            let admitted = image.admits_commits(topic, *partition, commit.known_in);
+            entry.refused = entry.refused.or(admitted.err());
+        }
     }
 
     fn entry_grouped(&mut self, request: Key, entry: u32, outcome: Result<GroupAnswer, Failure>) {
@@ -278,14 +341,27 @@ impl State {
         }
     }
 
-    /// A client has gone, or the broker stops: nobody waits for what was asked of a group.
-    pub(super) fn abandon_groups(&mut self, of: Option<&Rc<Connection>>) {
+    /// The broker stops: members do not wait for each other any more. What is being stored is answered once it is.
+    pub(super) fn release_members(&mut self) {
+        for waiter in self.groups.waiters.keys() {
+            let is_parked = self.groups.waiters.get_mut(waiter);
+            if is_parked.is_some_and(|waiter| waiter.is_parked)
+                && let Some(target) = self.groups.waiters.remove(waiter)
+            {
+                let failure = Failure::plain(ErrorCode::ShuttingDown);
+                self.entry_grouped(target.request, target.entry, Err(failure));
+                self.outcome_arrived(target.request);
+            }
+        }
+    }
+
+    /// A client has gone: nobody waits for what it asked of a group.
+    pub(super) fn abandon_groups(&mut self, of: &Rc<Connection>) {
         for request in self.requests.keys() {
             let is_theirs = self.requests.get_mut(request).is_some_and(|pending| {
-                let from_them = match (&pending.origin, of) {
-                    (Origin::Connection(connection), Some(of)) => Rc::ptr_eq(connection, of),
-                    (_, Some(_)) => false,
-                    (_, None) => true,
+                let from_them = match &pending.origin {
+                    Origin::Connection(connection) => Rc::ptr_eq(connection, of),
+                    _ => false,
                 };
                 from_them && matches!(pending.body, Body::Groups { .. })
             });
@@ -338,7 +414,8 @@ impl State {
                     continue;
                 }
             };
-            if let Some(WaiterTarget { request, entry }) = self.groups.waiters.remove(waiter.0) {
+            if let Some(WaiterTarget { request, entry, .. }) = self.groups.waiters.remove(waiter.0)
+            {
                 self.entry_grouped(request, entry, Ok(answer));
                 self.outcome_arrived(request);
             }
@@ -423,12 +500,24 @@ impl State {
         metrics.offsets_committed.add(commits);
     }
 
-    /// A topic is gone, and what groups have committed for it.
+    /// A topic is gone, and what groups have committed for it. One that is loading finds that out when it has.
     pub(super) fn topic_gone(&mut self, topic: &Arc<str>) {
         let partitions: Vec<_> = self.groups.hosts.keys().copied().collect();
         for partition in partitions {
-            let topic = topic.clone();
-            self.step_group(partition, Input::TopicDeleted { topic });
+            let (topic, until) = (topic.clone(), None);
+            self.step_group(partition, Input::TopicDeleted { topic, until });
+        }
+    }
+
+    /// A coordinator has read its log: what is said there of topics that went meanwhile, or while the broker was down, or
+    /// too soon before that for all to be taken back, is not to be told.
+    pub(super) fn forget_orphaned(&mut self, partition: TopicPartition) {
+        let Some(Host::Serving(serving)) = self.groups.hosts.get(&partition) else {
+            return;
+        };
+        let topics = serving.coordinator.committed_topics();
+        for (topic, until) in self.topics.image().orphaned(topics) {
+            self.step_group(partition, Input::TopicDeleted { topic, until });
         }
     }
 
@@ -462,11 +551,11 @@ fn input(waiter: Waiter, wanted: GroupRequest) -> Input {
             group,
             members,
         },
-        GroupRequest::Commit(group, member, entries) => Input::Commit {
+        GroupRequest::Commit(commit) => Input::Commit {
             waiter,
-            group,
-            member,
-            entries,
+            group: commit.group,
+            member: commit.member,
+            entries: commit.entries,
         },
         GroupRequest::DeleteOffsets(group, partitions) => Input::DeleteOffsets {
             waiter,
@@ -504,8 +593,11 @@ mod tests {
             yields_to_budget: true,
             segment_bytes: 1 << 30,
             batch_bytes_max: 1_000,
+            durability: Durability::Written,
             ..LogConfig::default()
         });
+        // Old records go when new ones are stored, and no power cut may take these.
+        assert_eq!(config.durability, Durability::Fsync);
         assert_eq!((config.retention_ms, config.retention_bytes), (None, None));
         assert!(!config.yields_to_budget);
         assert_eq!(config.segment_bytes, OFFSETS_SEGMENT_BYTES_MAX);
