@@ -137,6 +137,37 @@ fn a_topic_that_has_grown_is_produced_to_and_fetched_from_at_once() {
 }
 
 #[test]
+fn a_topic_that_a_request_names_twice_is_refused_and_left_as_it_is() {
+    let data = folder();
+    let running = broker(data.path(), "[0]", &[]);
+    let mut client = Client::of(&running);
+    let refused = ErrorCode::InvalidRequest.code();
+    for validate_only in [true, false] {
+        let topic = |name: &str, partitions| CreateTopicsRequestTopic {
+            name: name.into(),
+            num_partitions: partitions,
+            replication_factor: -1,
+            ..Default::default()
+        };
+        let create = CreateTopicsRequest {
+            topics: vec![topic("a", 1), topic("b", 1), topic("a", 2)],
+            validate_only,
+            ..Default::default()
+        };
+        let told = client.ask(7, &create).topics;
+        let codes = told.iter().map(|topic| topic.error_code);
+        assert_eq!(codes.collect::<Vec<_>>(), [refused, 0, refused]);
+    }
+    assert_eq!(client.create("a", 1), 0, "it was not made");
+    let mut twice = grow("a", 2, false);
+    twice.topics.extend(grow("a", 3, false).topics);
+    let told = client.ask(3, &twice).results;
+    let codes = told.iter().map(|topic| topic.error_code);
+    assert_eq!(codes.collect::<Vec<_>>(), [refused, refused]);
+    assert!(running.shutdown());
+}
+
+#[test]
 fn replicas_are_not_assigned_by_clients() {
     let data = folder();
     let broker = broker(data.path(), "[0]", &[]);
@@ -658,15 +689,19 @@ fn a_request_that_asks_for_very_much_is_bounded() {
     request.resources = vec![request.resources[0].clone(); 10_000];
     assert_eq!(client.ask(4, &request).results.len(), 1);
     // More is tried than one request may.
-    let mut request = grow("t", 2, true);
-    request.topics = (0..200)
-        .map(|index| CreatePartitionsRequestTopic {
-            count: 2 + index,
-            ..request.topics[0].clone()
-        })
-        .collect();
-    let answer = client.ask(3, &request);
-    let codes: Vec<_> = answer.results.iter().map(|told| told.error_code).collect();
+    let topics = (0..200).map(|index| CreateTopicsRequestTopic {
+        name: format!("t{index}").as_str().into(),
+        num_partitions: 1,
+        replication_factor: -1,
+        ..Default::default()
+    });
+    let request = CreateTopicsRequest {
+        topics: topics.collect(),
+        validate_only: true,
+        ..Default::default()
+    };
+    let answer = client.ask(7, &request);
+    let codes: Vec<_> = answer.topics.iter().map(|told| told.error_code).collect();
     assert_eq!(codes[..100], [0; 100]);
     let too_many = ErrorCode::PolicyViolation.code();
     assert_eq!(codes[100..], [too_many; 100]);

@@ -3,7 +3,11 @@
 //! What a change is, and how it is answered, is for the file of its API to say; here it is proposed, or tried on a copy of
 //! the image where a client only wants to know what would come of it.
 
-use std::{rc::Rc, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+    sync::Arc,
+};
 
 use tackboard_logic::metadata::{Command, Machine, MetadataRefusal, Outcome, Topic};
 use tackboard_schema::{
@@ -94,6 +98,7 @@ pub(super) fn propose(
         ..
     } = call;
     connection.take_in(Default::default());
+    let repeated = repeated(&asked);
     let mut changes = Vec::with_capacity(asked.len());
     let mut commands = Vec::new();
     for (index, (mut change, command)) in asked.into_iter().enumerate() {
@@ -101,11 +106,14 @@ pub(super) fn propose(
             ErrorCode::PolicyViolation,
             "more changes than one request may ask for",
         );
-        match if index < ENTRIES_MAX {
-            command
-        } else {
+        let command = if index >= ENTRIES_MAX {
             too_many
-        } {
+        } else if repeated.contains(&index) {
+            refused(ErrorCode::InvalidRequest, "named more than once")
+        } else {
+            command
+        };
+        match command {
             Ok(command) => commands.push((index, command)),
             Err(refusal) => change.refusal = Some(refusal),
         }
@@ -125,6 +133,17 @@ pub(super) fn propose(
     answer_when_decided(&state.config, answers, connection, number);
 }
 
+/// Those whose subject the request names more than once: what would come of them depends on their order, so none is made.
+fn repeated<T>(asked: &[(Change, T)]) -> BTreeSet<usize> {
+    let mut named: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+    for (index, (change, _)) in asked.iter().enumerate() {
+        let subject = (change.resource_type, &change.name, change.topic_id.0);
+        named.entry(subject).or_default().push(index);
+    }
+    let several = named.into_values().filter(|indexes| indexes.len() > 1);
+    several.flatten().collect()
+}
+
 fn try_out(state: &State, changes: &mut [Change], commands: Vec<(usize, Command)>) {
     let mut trial = Machine::on_trial(state.topics.image().clone());
     for (tried, (index, command)) in commands.into_iter().enumerate() {
@@ -135,7 +154,8 @@ fn try_out(state: &State, changes: &mut [Change], commands: Vec<(usize, Command)
             continue;
         }
         let version = trial.image().version + 1;
-        match trial.apply(version, command) {
+        let spared = state.spare_groups(&command);
+        match spared.and_then(|()| trial.apply(version, command)) {
             Ok(outcome) => change.topic = topic_of(&outcome, &trial.image()),
             Err(refusal) => change.refusal = Some(refusal),
         }
