@@ -16,7 +16,7 @@ use std::{
 use support::{PATIENCE, broker, eventually, folder};
 use tackboard_broker::embedded::Handle;
 use tackboard_schema::{ErrorCode, kafka::*};
-use wire::Client;
+use wire::{Client, fetch};
 
 const FAST: &[&str] = &["group.initial.rebalance.delay.ms=0"];
 
@@ -238,6 +238,97 @@ fn a_client_that_goes_while_it_joins_leaves_nothing_waiting() {
         20,
         "their sessions decide"
     );
+    assert!(running.shutdown());
+}
+
+/// What a counter or gauge says, of all cores together.
+fn metric(broker: &Handle, name: &str) -> f64 {
+    let values = support::metrics(broker);
+    let values = values.lines().filter(|line| line.starts_with(name));
+    values
+        .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+        .sum()
+}
+
+/// Every coordinator has read its topic.
+fn all_serve(client: &mut Client) {
+    eventually("every coordinator serves", || {
+        client.ask(4, &ListGroupsRequest::default()).error_code == 0
+    });
+}
+
+#[test]
+fn joins_of_clients_that_have_gone_take_no_room_from_others() {
+    let data = folder();
+    let running = broker(
+        data.path(),
+        "[0, 1]",
+        &["group.initial.rebalance.delay.ms=60 s"],
+    );
+    let mut stays = with_groups(&running);
+    all_serve(&mut stays);
+    let joins = |name: &str| {
+        let mut client = Client::of(&running);
+        for group in 0..100 {
+            let join = JoinGroupRequest {
+                group_id: format!("{name}{group}").as_str().into(),
+                rebalance_timeout_ms: 60_000,
+                ..join("")
+            };
+            client.send(3, &join);
+        }
+        client
+    };
+    // About half of these joins wait at a core that their client is not connected to: in all three times as many as may.
+    for _ in 0..20 {
+        drop((0..20).map(|_| joins("gone")).collect::<Vec<_>>());
+        eventually("their connections are gone", || {
+            metric(&running, "tackboard_connections_open") <= 1.0
+        });
+    }
+    let _waits = [joins("here"), joins("too")];
+    eventually("others join as ever", || {
+        let listed = stays.ask(4, &ListGroupsRequest::default()).groups;
+        let theirs = listed
+            .iter()
+            .filter(|group| !group.group_id.starts_with("gone"));
+        theirs.count() == 200
+    });
+    assert!(running.shutdown());
+}
+
+#[test]
+fn fetches_that_wait_at_another_core_keep_no_member_from_being_heard() {
+    let data = folder();
+    let running = broker(data.path(), "[0, 1]", FAST);
+    let mut client = with_groups(&running);
+    all_serve(&mut client);
+    assert_eq!(client.create("t", 2), 0);
+    let refused = metric(&running, "tackboard_requests_refused");
+    // More than one connection may have waiting at the core that it is not connected to is refused.
+    let long = |partition| fetch("t", &[partition], 0, 2_000);
+    for _ in 0..70 {
+        client.send(11, &long(0));
+        client.send(11, &long(1));
+    }
+    let heartbeats = (0..16).map(|group| {
+        let request = HeartbeatRequest {
+            group_id: format!("{group}").as_str().into(),
+            generation_id: 1,
+            member_id: "nobody".into(),
+            ..Default::default()
+        };
+        client.send(4, &request)
+    });
+    let heartbeats: Vec<_> = heartbeats.collect();
+    for _ in 0..140 {
+        assert!(client.frame().is_some());
+    }
+    for id in heartbeats {
+        let told = client.receive::<HeartbeatRequest>(4, id).error_code;
+        assert_eq!(told, ErrorCode::UnknownMemberId.code());
+    }
+    assert!(metric(&running, "tackboard_requests_refused") > refused);
     assert!(running.shutdown());
 }
 

@@ -63,8 +63,12 @@ impl State {
             let outcome = self.refuse_all(request, &entries, &work, &failure);
             return self.merge(request, &entries, outcome);
         }
-        // Both may wait for others to do something.
-        let is_fetch = matches!(work, Work::Fetch { .. } | Work::Groups(_));
+        // These wait for others to do something.
+        let may_wait = match &work {
+            Work::Fetch { .. } => true,
+            Work::Groups(entries) => entries.iter().any(|(_, wanted)| wanted.may_wait()),
+            _ => false,
+        };
         for _ in &entries {
             self.expect(request);
         }
@@ -72,9 +76,10 @@ impl State {
             core,
             request,
             entries,
+            may_wait,
         });
-        self.call_credit.made(is_fetch);
-        if is_fetch {
+        self.call_credit.made(may_wait);
+        if may_wait {
             if let Some(connection) = self.connection_of(request) {
                 connection.fetch_call_made();
             }
@@ -159,13 +164,13 @@ impl State {
             core,
             request,
             entries,
+            may_wait,
         }) = self.calls.remove(call)
         else {
             return;
         };
-        let is_fetch = matches!(outcome, WorkOutcome::Fetch { .. } | WorkOutcome::Groups(_));
-        self.call_credit.answered(is_fetch);
-        if is_fetch && let Some(connection) = self.connection_of(request) {
+        self.call_credit.answered(may_wait);
+        if may_wait && let Some(connection) = self.connection_of(request) {
             connection.fetch_call_answered();
         }
         if let WorkOutcome::Fetch { outcomes, loan } = &outcome {
@@ -288,14 +293,21 @@ impl State {
             } => self.produce_for(origin, &entries, levels, timeout_ms),
             Work::Fetch { entries, bounds } => {
                 let request = self.fetch_for(origin, entries, bounds);
-                self.peer_fetches.insert((from, call), request);
+                self.peer_waits.insert((from, call), request);
                 request
             }
             Work::ListOffsets(entries) => self.list_offsets_for(origin, entries),
             Work::DeleteRecords(entries) => self.delete_records_for(origin, entries),
             Work::EpochEnds(entries) => self.epoch_ends_for(origin, entries),
             Work::Describe(entries) => self.describe_for(origin, &entries),
-            Work::Groups(entries) => self.groups_for(origin, entries),
+            Work::Groups(entries) => {
+                let may_wait = entries.iter().any(|(_, wanted)| wanted.may_wait());
+                let request = self.groups_for(origin, entries);
+                if may_wait {
+                    self.peer_waits.insert((from, call), request);
+                }
+                request
+            }
         };
         self.handed_out(request);
     }
@@ -322,6 +334,7 @@ impl State {
         let names = entries.iter().map(|(name, _)| *name);
         let request = self.begin_for(origin, names, |entries| Body::Groups {
             entries,
+            parts: Vec::new(),
             asked: None,
         });
         for (index, (name, wanted)) in (0..).zip(entries) {
@@ -458,10 +471,11 @@ impl State {
         request
     }
 
-    /// Another core wants its parked fetch answered now.
+    /// Another core wants what it has parked here answered now: a fetch with what there is, a join with a refusal.
     fn hurry_for(&mut self, from: CoreId, call: Key) {
-        if let Some(request) = self.peer_fetches.get(&(from, call)).copied() {
+        if let Some(request) = self.peer_waits.get(&(from, call)).copied() {
             self.hurry(request);
+            self.abandon_group_request(request);
         }
     }
 }

@@ -222,6 +222,8 @@ pub enum Body {
     Groups {
         /// One a question.
         entries: Vec<Entry<GroupAnswer>>,
+        /// Parts at other cores that may be parked.
+        parts: Vec<Part>,
         /// What a request of our own protocol named, for its answer.
         asked: Option<Box<Asked>>,
     },
@@ -242,7 +244,7 @@ impl Body {
     }
 }
 
-/// A part of a fetch that may be parked.
+/// A part of a request that may be parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// With this core's logic.
@@ -305,6 +307,8 @@ pub struct CallTarget {
     pub request: Key,
     /// Indexes of its entries, in the order that the other core was given them.
     pub entries: Vec<u32>,
+    /// Whether it may be parked there, and counts as a fetch.
+    pub may_wait: bool,
 }
 
 /// A request's part for another core, with everything owned.
@@ -399,7 +403,7 @@ pub enum PeerMessage {
         /// What to do.
         work: Work,
     },
-    /// Answer that fetch now with what there is.
+    /// Answer what is parked of that call now: a fetch with what there is, a question to groups with a refusal.
     Hurry {
         /// Who asked.
         from: CoreId,

@@ -351,7 +351,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         calls: Slab::default(),
         call_credit: Calls::default(),
         entry_room: EntryRoom::new(memory.sockets),
-        peer_fetches: Default::default(),
+        peer_waits: Default::default(),
         peers: seed.peers.clone(),
         loans: Loans::new(seed.peers.len(), seed.own_inbox.clone()),
         launches: Vec::new(),

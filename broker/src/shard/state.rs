@@ -88,8 +88,8 @@ pub struct State {
     pub(super) call_credit: Calls,
     /// Entries of unanswered requests, and how many there may be.
     pub(super) entry_room: EntryRoom,
-    /// Fetches done for other cores: who asked, its call, our request.
-    pub(super) peer_fetches: ahash::AHashMap<(CoreId, Key), Key>,
+    /// What may wait here for other cores: who asked, its call, our request.
+    pub(super) peer_waits: ahash::AHashMap<(CoreId, Key), Key>,
     pub(super) peers: Vec<Option<InboxSender<PeerMessage>>>,
     /// Batches that other cores are sending.
     pub(super) loans: Loans,
@@ -268,7 +268,7 @@ impl State {
             }
             Origin::Groups(work) => self.group_work_done(work, pending.body),
             Origin::Core { core, call } => {
-                self.peer_fetches.remove(&(core, call));
+                self.peer_waits.remove(&(core, call));
                 let outcome = self.outcome_for(core, pending.body);
                 self.tell(core, PeerMessage::Done { call, outcome });
             }
@@ -331,6 +331,7 @@ impl State {
             Body::Groups {
                 entries,
                 asked: Some(asked),
+                ..
             } => native::groups::answer(heads, connection, number, &asked, entries),
             Body::EpochEnds { .. }
             | Body::DeleteRecords { .. }

@@ -129,10 +129,10 @@ impl State {
         self.step(input, &[]);
     }
 
-    /// A part of a fetch was handed out, which may be parked.
+    /// A part of a request was handed out, which may be parked.
     pub(super) fn add_part(&mut self, request: Key, part: Part) {
         if let Some(Pending {
-            body: Body::Fetch { parts, .. },
+            body: Body::Fetch { parts, .. } | Body::Groups { parts, .. },
             ..
         }) = self.requests.get_mut(request)
         {

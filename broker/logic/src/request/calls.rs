@@ -9,7 +9,7 @@
 //! An append is answered by the disk, a fetch by whoever produces next: a call of a fetch may stay for as long as the
 //! client likes. So fetches have a bound of their own, each connection has one within it, and the last part of it is
 //! kept for connections that hold none: however many parked fetches some clients leave at the wrong core, another
-//! client's fetch is served.
+//! client's fetch is served. What waits for other members of a group counts as a fetch.
 
 /// Calls to other cores that may be unanswered at a time; beyond it appends are left in their sockets.
 pub const CALLS_MAX: usize = 8192;

@@ -34,8 +34,10 @@ impl State {
             .map(|(index, ..)| Entry::waiting(OFFSETS_TOPIC.into(), *index));
         let body = Body::Groups {
             entries: entries.collect(),
+            parts: Vec::new(),
             asked,
         };
+        let may_wait = questions.iter().any(|(.., wanted)| wanted.may_wait());
         let key = self.begin(Origin::Connection(connection.clone()), number, 0, body);
         let mut elsewhere = ByCore::default();
         for (index, (_, place, wanted)) in (0..).zip(questions) {
@@ -48,8 +50,8 @@ impl State {
                 Err(failure) => self.entry_failed(key, index, failure),
             }
         }
-        // A join may wait at another core for as long as a fetch.
-        if let Err(failure) = self.admit_fetch_calls(connection, elsewhere.len()) {
+        // A join may wait at another core for as long as a fetch; a heartbeat is answered at once, however many wait.
+        if may_wait && let Err(failure) = self.admit_fetch_calls(connection, elsewhere.len()) {
             let refused = std::mem::take(&mut elsewhere).into_parts();
             for index in refused.into_iter().flat_map(|part| part.indexes) {
                 self.entry_failed(key, index, failure.clone());

@@ -32,7 +32,7 @@ use tackboard_schema::{
 };
 
 use super::{
-    request::{Body, Failure, Origin, Pending},
+    request::{Body, Failure, Origin, Part, Pending},
     slab::{Key, Slab},
     state::State,
     topics::Place,
@@ -109,6 +109,13 @@ pub struct Commit {
     pub entries: Vec<CommitEntry>,
     /// The version of the image in which the asker has found their partitions.
     pub known_in: u64,
+}
+
+impl GroupRequest {
+    /// Whether it is answered when other members have done something, for as long as they like.
+    pub fn may_wait(&self) -> bool {
+        matches!(self, GroupRequest::Join(_) | GroupRequest::Sync(_))
+    }
 }
 
 /// What it answers.
@@ -365,15 +372,33 @@ impl State {
                 };
                 from_them && matches!(pending.body, Body::Groups { .. })
             });
-            if is_theirs && let Some(mut pending) = self.requests.remove(request) {
-                if let Body::Groups { entries, .. } = &mut pending.body {
-                    let open = entries.iter_mut().filter(|entry| entry.outcome.is_none());
-                    let stopping = || Err(Failure::plain(ErrorCode::ShuttingDown));
-                    open.for_each(|entry| entry.outcome = Some(stopping()));
-                }
-                self.complete(pending);
+            if is_theirs {
+                self.abandon_group_request(request);
             }
         }
+    }
+
+    /// Refuses what is open of a request to groups. What is parked of it at other cores is refused there, too: it would
+    /// hold room for as long as other members like.
+    pub(super) fn abandon_group_request(&mut self, request: Key) {
+        let pending = self.requests.get_mut(request);
+        if !pending.is_some_and(|pending| matches!(pending.body, Body::Groups { .. })) {
+            return;
+        }
+        let Some(mut pending) = self.requests.remove(request) else {
+            return;
+        };
+        if let Body::Groups { entries, parts, .. } = &mut pending.body {
+            for part in std::mem::take(parts) {
+                if let Part::There(core, call) = part {
+                    self.hurry_there(core, call);
+                }
+            }
+            let open = entries.iter_mut().filter(|entry| entry.outcome.is_none());
+            let stopping = || Err(Failure::plain(ErrorCode::ShuttingDown));
+            open.for_each(|entry| entry.outcome = Some(stopping()));
+        }
+        self.complete(pending);
     }
 
     // ---- the coordinators -----------------------------------------------------------------------------------------
