@@ -20,8 +20,13 @@ def pack(data):
     return None if data is None else base64.b64encode(bytes(data)).decode()
 
 
+SAYING = threading.Lock()
+
+
 def say(**what):
-    print(json.dumps(what), flush=True)
+    # Threads that speak at once would get into each other's lines.
+    with SAYING:
+        print(json.dumps(what), flush=True)
 
 
 def say_event(partition, offset, timestamp, key, value, headers):
