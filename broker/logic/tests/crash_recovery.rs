@@ -245,6 +245,40 @@ fn a_retry_is_known_though_the_records_of_a_batch_rotted() {
 }
 
 #[test]
+fn a_producer_goes_on_behind_a_batch_whose_header_took_its_name_with_it() {
+    let config = small_segments();
+    // In the producer's id, its epoch, its sequence number.
+    for field in [50, 52, 56] {
+        let (mut world, _) = settled(&config, 12);
+        let files = world.folders.get_mut(&partition(0)).unwrap();
+        let file = &mut files.get_mut(&0).unwrap().log;
+        let begins_here = |at: &usize| {
+            file.seen[*at..].starts_with(&11_i64.to_be_bytes()) && file.seen[at + 16] == 2
+        };
+        let last = (0..file.seen.len() - 61).find(begins_here).unwrap();
+        file.seen[last + field] ^= 1;
+        world.restart();
+        let recovered = world.recover(partition(0), &config, RestartClass::ProcessCrash);
+        assert_eq!(
+            recovered.damaged,
+            [DamagedRange {
+                from: Offset(11),
+                to: Offset(12)
+            }]
+        );
+        let log = world.open_recovered(partition(0), config.clone(), recovered);
+        let next = world.append(log, batch(&[&[8; 10]], Some((5, 0, 12)), 0));
+        world.step(Input::TurnEnd);
+        world.complete_all();
+        assert_eq!(
+            world.produced[&next].unwrap().base_offset,
+            Offset(12),
+            "field {field}"
+        );
+    }
+}
+
+#[test]
 fn a_lost_active_segment_is_damage_and_its_offsets_are_not_given_again() {
     let config = small_segments();
     let (mut world, _) = settled(&config, 30);

@@ -115,6 +115,11 @@ impl ProducerTable {
         self.by_id.is_empty()
     }
 
+    /// Whether anything is remembered of a producer.
+    pub fn knows(&self, id: ProducerId) -> bool {
+        self.by_id.contains_key(&id)
+    }
+
     /// What a batch is to the log. Batches of producers that are not idempotent always follow.
     pub fn check(&self, header: &BatchHeader) -> Result<Sequencing, Refusal> {
         if !header.is_idempotent() {

@@ -274,7 +274,10 @@ impl World {
         for range in &recovered.damaged {
             self.see(Seen::DamageReported);
             let range = (range.from.0, range.to.0);
-            self.partition(number).damaged.push(range);
+            let partition = self.partition(number);
+            partition.damaged.push(range);
+            // Whose batches lay there may be beyond telling; then nobody is remembered.
+            partition.note_known_from(range.1);
         }
     }
 

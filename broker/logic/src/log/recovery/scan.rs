@@ -3,13 +3,13 @@
 use std::ops::RangeInclusive;
 
 use tackboard_schema::record_batch::{BatchHeader, HEADER_LENGTH, check_stored_batch};
-use tackboard_schema::{LeaderEpoch, Offset, TimestampMs};
+use tackboard_schema::{LeaderEpoch, Offset, ProducerId, TimestampMs};
 
 use super::{DamagedRange, SCAN_FIRST_READ_BYTES, SCAN_READ_BYTES};
 use crate::ledger::note_epoch;
 use crate::log::index::{SparseIndex, relative};
 use crate::log::limits::STORED_BATCH_BYTES_MAX;
-use crate::log::producers::ProducerTable;
+use crate::log::producers::{ProducerTable, Sequencing};
 use crate::shard::interface::{BLOCK_BYTES, Now, SegmentBase};
 
 /// A batch boundary that something other than the file itself proves.
@@ -248,13 +248,18 @@ impl SegmentScan {
         };
         match self.behind_bad_batch(bytes, is_last) {
             Believed::Batch(header) => {
-                // Its records are lost. Its header still tells which sequences of its producer are in the log.
-                sink.note_producer(&header);
                 let next = Boundary {
                     offset: header.next_offset(),
                     file_at: self.file_at + header.total_length() as u64,
                 };
-                self.resume(lost, next, sink);
+                // Its records are lost. Where it goes on from what is known of a producer, which no rotten bit makes
+                // up, its header still tells which sequences are in the log.
+                if sink.goes_on(&header) {
+                    sink.note_producer(&header);
+                    self.resume(lost, next, sink);
+                } else {
+                    self.resume_unread(lost, next, sink);
+                }
             }
             Believed::NeedsMore(wanted) => self.wanted = wanted,
             Believed::Nothing => {
@@ -357,6 +362,14 @@ impl SegmentScan {
 }
 
 impl Sink<'_> {
+    /// Whether a batch that does not hold is the next one of its producer, or of no producer: a place that its length
+    /// and offsets prove says nothing of who wrote it.
+    fn goes_on(&self, header: &BatchHeader) -> bool {
+        let is_next = self.producers.check(header) == Ok(Sequencing::Next);
+        let is_plain = header.producer_id == ProducerId::NONE;
+        is_plain || (is_next && self.producers.knows(header.producer_id))
+    }
+
     fn note_producer(&mut self, header: &BatchHeader) {
         if header.base_offset >= self.producers_from {
             // When it was appended is not known; opening the log sets the time.
