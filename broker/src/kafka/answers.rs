@@ -28,8 +28,8 @@ pub enum Form {
     Plain,
     /// A produce request of a client that waits for no answer.
     Silent,
-    /// A fetch whose client names topics by their ids, and the names that stand for these here.
-    TopicIds(Vec<(std::sync::Arc<str>, tackboard_schema::TopicId)>),
+    /// A fetch whose client names topics by their ids: these in its order, and how many partitions of each it names.
+    TopicIds(Vec<(tackboard_schema::TopicId, usize)>),
     /// Topics that are changed one by one.
     Changes(super::changes::Changes),
     /// Questions to coordinators of groups.

@@ -7,8 +7,6 @@
 //! `isolation_level`: there are no transactions, so the last stable offset is the high watermark. `rack_id` (KIP-392):
 //! there is no other replica to prefer. `replica_id`, `replica_state`: nobody follows this broker.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use tackboard_logic::request::fetch::Bounds;
 use tackboard_schema::{
@@ -70,8 +68,8 @@ pub(super) fn handle(call: Call<'_>, request: FetchRequest) {
             true => find_topic_by_id(state, topic.topic_id),
             false => find_topic(state, &topic.topic),
         };
-        if by_id {
-            ids.push((name.clone(), topic.topic_id));
+        if by_id && !topic.partitions.is_empty() {
+            ids.push((topic.topic_id, topic.partitions.len()));
         }
         for entry in &topic.partitions {
             let partition = PartitionIndex(entry.partition);
@@ -108,12 +106,20 @@ pub fn answer(
         return;
     };
     let mut response = FetchResponse::default();
-    for topic in entries.chunk_by(|one, next| one.topic == next.topic) {
-        response.responses.push(FetchResponseTopic {
-            topic: (*topic[0].topic).into(),
-            topic_id: id_of(&form, &topic[0].topic),
-            partitions: topic.iter().map(told).collect(),
-        });
+    match form {
+        Form::TopicIds(ids) => {
+            let mut rest = entries.as_slice();
+            for (id, count) in ids {
+                let (topic, behind) = rest.split_at(count.min(rest.len()));
+                rest = behind;
+                response.responses.push(told_topic(id, topic));
+            }
+        }
+        _ => {
+            let topics = entries.chunk_by(|one, next| one.topic == next.topic);
+            let told = topics.map(|topic| told_topic(TopicId::default(), topic));
+            response.responses = told.collect();
+        }
     }
     let mut bytes = Vec::new();
     let gaps = match encode_response(&mut bytes, version, correlation_id, &response) {
@@ -144,14 +150,13 @@ pub fn answer(
     answers.send(connection, number, Some(frame));
 }
 
-/// The id by which the client named a topic. Whoever named it by name is told none.
-fn id_of(form: &Form, topic: &Arc<str>) -> TopicId {
-    match form {
-        Form::TopicIds(ids) => {
-            let found = ids.iter().find(|(name, _)| name == topic);
-            found.map_or_else(TopicId::default, |(_, id)| *id)
-        }
-        _ => TopicId::default(),
+/// Partitions of one topic. Whoever named it by name is told no id.
+fn told_topic(topic_id: TopicId, partitions: &[Entry<Fetched>]) -> FetchResponseTopic {
+    let name = partitions.first().map_or("", |entry| &*entry.topic);
+    FetchResponseTopic {
+        topic: name.into(),
+        topic_id,
+        partitions: partitions.iter().map(told).collect(),
     }
 }
 

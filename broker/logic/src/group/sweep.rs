@@ -94,6 +94,15 @@ impl Sweep {
         }
     }
 
+    /// Whether an offset was committed for a topic that is gone, though no pass has met it yet.
+    pub(super) fn is_of_gone(&self, partition: &NamedPartition, held: &Held) -> bool {
+        let gone = [&self.gone, &self.going];
+        let mut gone = gone
+            .iter()
+            .filter_map(|topics| topics.get(&partition.topic));
+        gone.any(|gone| gone.has(held))
+    }
+
     pub(super) fn topic_deleted(&mut self, topic: Arc<str>, gone: Gone) {
         self.gone.insert(topic, gone);
     }

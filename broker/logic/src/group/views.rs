@@ -7,6 +7,7 @@ use tackboard_schema::storage::group_record::CommittedOffset;
 use super::Coordinator;
 use super::interface::{GroupState, NamedPartition, Opaque};
 use super::member::Member;
+use super::state::Held;
 
 /// A group in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,23 +93,28 @@ impl Coordinator {
         })
     }
 
-    /// What a group has committed for a partition. Only what the topic holds (G1).
+    /// What a group has committed for a partition. Only what the topic holds (G1), and nothing that was committed for a
+    /// topic that is gone: another one may bear its name.
     pub fn committed_offset(
         &self,
         group: &str,
         partition: &NamedPartition,
     ) -> Option<&CommittedOffset> {
         let held = self.groups.get(group)?.offsets.get(partition)?;
-        Some(&held.value)
+        (!self.sweep.is_of_gone(partition, held)).then_some(&held.value)
     }
 
-    /// All that a group has committed.
+    /// All that a group has committed, for topics that are there.
     pub fn committed_offsets(
         &self,
         group: &str,
     ) -> impl Iterator<Item = (&NamedPartition, &CommittedOffset)> {
         let group = self.groups.get(group);
         let offsets = group.into_iter().flat_map(|group| &group.offsets);
-        offsets.map(|(partition, held)| (partition, &held.value))
+        let lives =
+            |(partition, held): &(&NamedPartition, &Held)| !self.sweep.is_of_gone(partition, held);
+        offsets
+            .filter(lives)
+            .map(|(partition, held)| (partition, &held.value))
     }
 }

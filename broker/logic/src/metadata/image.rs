@@ -194,9 +194,12 @@ impl Image {
         let is_there = topic
             .zip(index)
             .is_some_and(|(topic, index)| index < topic.partitions.len());
+        if known_in > self.version {
+            // Even if the name is known: another topic may bear it there.
+            return Err(ErrorCode::CoordinatorLoadInProgress);
+        }
         match is_there {
             true => Ok(()),
-            false if known_in > self.version => Err(ErrorCode::CoordinatorLoadInProgress),
             false => Err(ErrorCode::UnknownTopicOrPartition),
         }
     }

@@ -479,6 +479,12 @@ fn commits_are_for_partitions_that_are_there() {
     let image = machine.image();
     let admits = |topic, partition, known_in| image.admits_commits(topic, partition, known_in);
     assert_eq!(admits("t", 1, image.version), Ok(()));
+    let newer = Err(ErrorCode::CoordinatorLoadInProgress);
+    assert_eq!(
+        admits("t", 1, image.version + 1),
+        newer,
+        "another topic may bear the name"
+    );
     for (topic, partition) in [("t", 2), ("t", -1), ("gone", 0)] {
         let gone = Err(ErrorCode::UnknownTopicOrPartition);
         assert_eq!(admits(topic, partition, image.version), gone);
