@@ -107,12 +107,24 @@ fn ends(arguments: &ConsumeArguments) -> Result<BTreeMap<PartitionIndex, Offset>
         .collect())
 }
 
-/// Notes that the group has given the member its share, be it none.
+/// Notes whether the group has given the member its share, be it none. In a rebalance it has none yet.
 struct Assigned(Arc<AtomicBool>);
 
 impl RebalanceListener for Assigned {
     fn assigned(&mut self, _: &mut GroupConsumer, _: &[NamedPartition]) {
         self.0.store(true, Ordering::Relaxed);
+    }
+
+    fn revoked(&mut self, consumer: &mut GroupConsumer, partitions: &[NamedPartition]) {
+        // Who keeps some has its share still.
+        let keeps_none = (consumer.assignment().iter()).all(|one| partitions.contains(one));
+        if keeps_none {
+            self.0.store(false, Ordering::Relaxed);
+        }
+    }
+
+    fn lost(&mut self, _: &mut GroupConsumer, _: &[NamedPartition]) {
+        self.0.store(false, Ordering::Relaxed);
     }
 }
 
@@ -127,12 +139,16 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read(mut self, mut consumer: GroupConsumer) -> Result<(), Failure> {
+        let mut printed = BTreeMap::new();
         loop {
             let records = consumer.poll(POLL_TIMEOUT)?;
-            let printed = self.print(&records)?;
+            self.print(&records, &mut printed)?;
             if Some(self.printed) == self.arguments.count {
-                // What was polled and not printed is somebody else's to read.
-                let printed: Vec<_> = printed.into_iter().collect();
+                // What was polled and not printed is somebody else's to read. What went to another member was committed
+                // when it went.
+                let own = consumer.assignment();
+                let printed = printed.into_iter();
+                let printed: Vec<_> = printed.filter(|(one, _)| own.contains(one)).collect();
                 return Ok(consumer.commit_offsets(&printed)?);
             }
             if self.is_interrupted.load(Ordering::Relaxed) {
@@ -145,10 +161,13 @@ impl Reader<'_> {
         }
     }
 
-    /// Prints up to the count, and returns where each partition is to be read on.
-    fn print(&mut self, records: &Records) -> Result<BTreeMap<NamedPartition, Offset>, Failure> {
+    /// Prints up to the count, and notes where each partition is to be read on.
+    fn print(
+        &mut self,
+        records: &Records,
+        printed: &mut BTreeMap<NamedPartition, Offset>,
+    ) -> Result<(), Failure> {
         let mut out = stdout();
-        let mut printed = BTreeMap::new();
         for record in records {
             let record = record?;
             write_record(&mut out, &record, self.arguments.client.json)?;
@@ -164,7 +183,7 @@ impl Reader<'_> {
         }
         // What is waited for next must not wait in our buffer, and what is committed must have been seen.
         out.flush()?;
-        Ok(printed)
+        Ok(())
     }
 
     fn reached_the_end(&self, consumer: &GroupConsumer) -> Result<bool, Failure> {

@@ -310,7 +310,7 @@ impl State {
         partition: TopicPartition,
         mut wanted: GroupRequest,
     ) {
-        let is_parked = matches!(wanted, GroupRequest::Join(_) | GroupRequest::Sync(_));
+        let is_parked = wanted.may_wait();
         if is_parked && self.stopping {
             let failure = Failure::plain(ErrorCode::ShuttingDown);
             return self.entry_grouped(request, entry, Err(failure));

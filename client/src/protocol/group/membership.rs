@@ -561,7 +561,8 @@ impl GroupMachine {
         for partition in &new {
             self.holdings.0.entry(partition.clone()).or_default();
         }
-        if !new.is_empty() || !self.seat.is_cooperative {
+        // Whoever has nothing is told so: it waits for nothing more.
+        if !new.is_empty() || !self.seat.is_cooperative || self.holdings.0.is_empty() {
             self.tell(GroupEvent::Assigned(new));
         }
     }
