@@ -324,7 +324,7 @@ pub fn render(folder: &Path) -> String {
 mod tests {
     use super::*;
 
-    const BEGIN: &str = "<!-- the table of perf/results/";
+    const BEGIN: &str = "<!-- the table of perf/results/kept/";
     const END: &str = "<!-- end of the table -->";
 
     #[test]
@@ -335,7 +335,7 @@ mod tests {
         let (before, rest) = text.split_once(BEGIN).expect("the place of the table");
         let (folder, rest) = rest.split_once(" -->\n").unwrap();
         let (_, after) = rest.split_once(END).unwrap();
-        let table = render(&root.join("perf/results").join(folder));
+        let table = render(&root.join("perf/results/kept").join(folder));
         let (_, table) = table.split_once("\n\n").unwrap();
         let table = table.replace("\n## ", "\n### ");
         let fresh = format!("{before}{BEGIN}{folder} -->\n{table}{END}{after}");
