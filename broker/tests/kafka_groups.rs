@@ -8,14 +8,21 @@ mod support;
 mod wire;
 
 use std::{
+    collections::BTreeSet,
     io::Write as _,
+    ops::Range,
     sync::Mutex,
     time::{Duration, Instant},
 };
 
-use support::{PATIENCE, broker, eventually, folder};
+use support::{PATIENCE, Raw, broker, eventually, folder};
 use tackboard_broker::embedded::Handle;
-use tackboard_schema::{ErrorCode, kafka::*};
+use tackboard_schema::{
+    ErrorCode,
+    frame::ApiKey as NativeApi,
+    kafka::*,
+    native::{self, HeadBuilder, read_head},
+};
 use wire::{Client, fetch};
 
 const FAST: &[&str] = &["group.initial.rebalance.delay.ms=0"];
@@ -780,4 +787,221 @@ fn members_that_start_together_on_a_new_broker_all_find_their_place() {
         assert_eq!(outcomes, vec![Ok(()); 8]);
         assert!(running.shutdown());
     }
+}
+
+/// Frames of 256 KiB, and metadata of 4 KiB in them.
+const SHORT_FRAMES: &[&str] = &[
+    "group.initial.rebalance.delay.ms=0",
+    "message.max.bytes=64 KiB",
+    "native.frame_bytes_max=256 KiB",
+];
+
+/// Commits as somebody who assigns partitions to itself.
+fn commit_for(client: &mut Client, group: &str, partitions: Range<i32>, metadata: &str) {
+    let partition = |partition_index| OffsetCommitRequestPartition {
+        partition_index,
+        committed_offset: 1,
+        committed_metadata: Some(metadata.into()),
+        ..Default::default()
+    };
+    let request = OffsetCommitRequest {
+        group_id: group.into(),
+        generation_id_or_member_epoch: -1,
+        topics: vec![OffsetCommitRequestTopic {
+            name: "t".into(),
+            partitions: partitions.map(partition).collect(),
+        }],
+        ..Default::default()
+    };
+    let told = client.ask(8, &request);
+    let codes = told.topics[0].partitions.iter();
+    assert!(codes.clone().all(|one| one.error_code == 0), "{group}");
+}
+
+/// The length of an answer on the wire, and what it says.
+fn ask_measured<R: Request>(
+    client: &mut Client,
+    version: i16,
+    request: &R,
+) -> (usize, R::Response) {
+    client.send(version, request);
+    let frame = client.frame().expect("an answer");
+    let length = frame.len();
+    (
+        length,
+        decode_response(frame, version).expect("in its own words"),
+    )
+}
+
+fn all_offsets<'g>(groups: impl IntoIterator<Item = &'g str>) -> OffsetFetchRequest {
+    let group = |group: &str| OffsetFetchRequestGroup {
+        group_id: group.into(),
+        topics: None,
+        ..Default::default()
+    };
+    OffsetFetchRequest {
+        groups: groups.into_iter().map(group).collect(),
+        ..Default::default()
+    }
+}
+
+#[test]
+fn answers_about_many_groups_are_no_longer_than_a_frame() {
+    let data = folder();
+    let running = broker(data.path(), "[0, 1]", SHORT_FRAMES);
+    let mut client = with_groups(&running);
+    all_serve(&mut client);
+    assert_eq!(client.create("t", 100), 0);
+    let names: Vec<_> = (0..12).map(|number| format!("group-{number}")).collect();
+    for name in &names {
+        commit_for(&mut client, name, 0..20, &"m".repeat(4_000));
+    }
+
+    let mut left: Vec<&str> = names.iter().map(|name| &**name).collect();
+    let mut rounds = 0;
+    while !left.is_empty() {
+        let (length, told) = ask_measured(&mut client, 8, &all_offsets(left.iter().copied()));
+        assert!(length <= 256 << 10, "{length} bytes");
+        let before = left.len();
+        left.retain(|name| {
+            let of_it = |group: &&OffsetFetchResponseGroup| group.group_id.as_str() == *name;
+            let group = told.groups.iter().find(of_it).expect("each is told of");
+            match group.error_code {
+                0 => assert_eq!(group.topics[0].partitions.len(), 20),
+                code => assert_eq!(code, ErrorCode::CoordinatorNotAvailable.code()),
+            }
+            group.error_code != 0
+        });
+        assert!(left.len() < before, "some fit");
+        rounds += 1;
+    }
+    assert!(rounds > 1, "not all fitted at once");
+
+    // What never fits is said so, not to be asked for again and again; in parts it is told.
+    for partitions in [0..50, 50..100] {
+        commit_for(&mut client, "large", partitions, &"m".repeat(4_000));
+    }
+    let told = client.ask(8, &all_offsets(["large"]));
+    let code = ErrorCode::PolicyViolation.code();
+    assert_eq!(told.groups[0].error_code, code);
+    let (length, told) = ask_measured(&mut client, 8, &all_offsets(["large", "group-0"]));
+    assert!(length <= 256 << 10, "{length} bytes");
+    let codes: Vec<_> = told.groups.iter().map(|group| group.error_code).collect();
+    assert_eq!(codes, [code, 0]);
+    assert!(running.shutdown());
+}
+
+#[test]
+fn a_partition_named_again_and_again_is_told_of_once() {
+    let data = folder();
+    let running = broker(data.path(), "[0]", SHORT_FRAMES);
+    let mut client = with_groups(&running);
+    assert_eq!(client.create("t", 1), 0);
+    commit_for(&mut client, "g", 0..1, &"m".repeat(4_000));
+    let partition_indexes = vec![0; 9_000];
+    let request = OffsetFetchRequest {
+        group_id: "g".into(),
+        topics: Some(vec![OffsetFetchRequestTopic {
+            name: "t".into(),
+            partition_indexes: partition_indexes.clone(),
+        }]),
+        ..Default::default()
+    };
+    for version in [1, 7] {
+        let told = client.ask(version, &request);
+        assert_eq!(told.topics[0].partitions.len(), 1, "version {version}");
+    }
+    let request = OffsetFetchRequest {
+        groups: vec![OffsetFetchRequestGroup {
+            group_id: "g".into(),
+            topics: Some(vec![OffsetFetchRequestGroupTopic {
+                name: "t".into(),
+                partition_indexes,
+            }]),
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let told = client.ask(8, &request);
+    assert_eq!(told.groups[0].topics[0].partitions.len(), 1);
+    assert!(running.shutdown());
+}
+
+#[test]
+fn descriptions_and_lists_of_groups_are_no_longer_than_a_frame() {
+    let data = folder();
+    let running = broker(data.path(), "[0, 1]", SHORT_FRAMES);
+    let mut client = with_groups(&running);
+    all_serve(&mut client);
+    let mut members = Vec::new();
+    let names: Vec<_> = (0..6).map(|number| format!("group-{number}")).collect();
+    for name in &names {
+        let mut member = Client::of(&running);
+        let mut join = join("");
+        join.group_id = name.as_str().into();
+        join.protocols[0].metadata = vec![7; 30_000].into();
+        join.member_id = member.ask(9, &join).member_id;
+        let joined = member.ask(9, &join);
+        let mut sync = sync(&joined, &[]);
+        sync.group_id = name.as_str().into();
+        sync.assignments = vec![SyncGroupRequestAssignment {
+            member_id: joined.member_id.clone(),
+            assignment: vec![8; 30_000].into(),
+        }];
+        assert_eq!(member.ask(5, &sync).error_code, 0);
+        members.push(member);
+    }
+    let mut left: Vec<&str> = names.iter().map(|name| &**name).collect();
+    let mut rounds = 0;
+    while !left.is_empty() {
+        let request = DescribeGroupsRequest {
+            groups: left.iter().map(|name| (*name).into()).collect(),
+            ..Default::default()
+        };
+        let (length, told) = ask_measured(&mut client, 5, &request);
+        assert!(length <= 256 << 10, "{length} bytes");
+        let before = left.len();
+        left.retain(|name| {
+            let of_it = |group: &&DescribeGroupsResponseGroup| group.group_id.as_str() == *name;
+            let group = told.groups.iter().find(of_it).expect("each is told of");
+            match group.error_code {
+                0 => assert_eq!(group.members[0].member_assignment.len(), 30_000),
+                code => assert_eq!(code, ErrorCode::CoordinatorNotAvailable.code()),
+            }
+            group.error_code != 0
+        });
+        assert!(left.len() < before, "some fit");
+        rounds += 1;
+    }
+    assert!(rounds > 1, "not all fitted at once");
+
+    let head = HeadBuilder::new()
+        .build(|builder| {
+            let names = names.iter().map(|name| builder.create_string(name));
+            let names: Vec<_> = names.collect();
+            let groups = Some(builder.create_vector(&names));
+            native::DescribeGroupsRequest::create(
+                builder,
+                &native::DescribeGroupsRequestArgs { groups },
+            )
+        })
+        .to_vec();
+    let mut raw = Raw::connect(running.native_address());
+    raw.send(NativeApi::DescribeGroups, &head, &[]);
+    let answer = raw.receive().expect("an answer").head;
+    assert!(answer.len() <= 256 << 10, "{} bytes", answer.len());
+    let told = read_head::<native::DescribeGroupsResponse<'_>>(&answer).expect("is whole");
+    let codes = told.groups().expect("each is told of");
+    let codes: BTreeSet<_> = codes.iter().map(|group| group.error_code()).collect();
+    assert_eq!(codes, BTreeSet::from([0, ErrorCode::OverBudget.code()]));
+
+    assert_eq!(client.create("t", 1), 0);
+    for number in 0..40 {
+        let name = format!("{number}-{}", "long".repeat(5_000));
+        commit_for(&mut client, &name, 0..1, "");
+    }
+    let (length, told) = ask_measured(&mut client, 4, &ListGroupsRequest::default());
+    assert!(length <= 256 << 10, "{length} bytes");
+    assert_eq!(told.error_code, ErrorCode::PolicyViolation.code());
+    assert!(running.shutdown());
 }

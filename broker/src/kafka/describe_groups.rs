@@ -1,4 +1,8 @@
-//! DescribeGroups.
+//! DescribeGroups, versions 0-5. A group that there is not is `Dead`.
+//!
+//! Groups that do not fit the answer are refused with a code at which clients ask again.
+//!
+//! Not honoured: `include_authorized_operations`, since there is no access control.
 
 use bytes::Bytes;
 use tackboard_schema::{

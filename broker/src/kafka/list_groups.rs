@@ -1,4 +1,6 @@
-//! ListGroups: every coordinator of the broker is asked.
+//! ListGroups, versions 0-5: every coordinator of the broker is asked.
+//!
+//! The code of the whole answer says that a coordinator's groups are missing: it does not serve, or they do not fit.
 
 use tackboard_logic::group::GroupListing;
 use tackboard_schema::{

@@ -4,7 +4,7 @@
 //!
 //! Not honoured: `require_stable`, since there are no transactions.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use tackboard_logic::group::interface::NamedPartition;
 use tackboard_schema::{
@@ -79,7 +79,7 @@ pub(super) fn handle(mut call: Call<'_>, request: OffsetFetchRequest) {
     ask(call, Named::Groups(groups), questions);
 }
 
-/// The partitions that are asked for; `None`: all that the group has.
+/// The partitions that are asked for, each once; `None`: all that the group has.
 fn partitions(topics: Option<Vec<(Str, Vec<i32>)>>) -> Option<Vec<NamedPartition>> {
     let partitions = topics?.into_iter().flat_map(|(name, partitions)| {
         let name: Arc<str> = Arc::from(&*name);
@@ -87,7 +87,8 @@ fn partitions(topics: Option<Vec<(Str, Vec<i32>)>>) -> Option<Vec<NamedPartition
             .into_iter()
             .map(move |partition| named(&name, partition))
     });
-    Some(partitions.collect())
+    let partitions: BTreeSet<_> = partitions.collect();
+    Some(partitions.into_iter().collect())
 }
 
 type Offsets = Vec<(NamedPartition, Option<CommittedOffset>)>;

@@ -24,7 +24,7 @@ use tackboard_schema::{
 };
 
 use super::{
-    groups::{GroupRequest, as_coordinator},
+    groups::{GroupRequest, Room, as_coordinator},
     loan,
     request::{
         Body, CallTarget, Entry, Failure, Fetched, FetchedThere, Levels, Origin, Part, PeerMessage,
@@ -332,9 +332,11 @@ impl State {
 
     fn groups_for(&mut self, origin: Origin, entries: Vec<(TopicPartition, GroupRequest)>) -> Key {
         let names = entries.iter().map(|(name, _)| *name);
+        let room = Room::new(self.config.frame_bytes_max);
         let request = self.begin_for(origin, names, |entries| Body::Groups {
             entries,
             parts: Vec::new(),
+            room,
             asked: None,
         });
         for (index, (name, wanted)) in (0..).zip(entries) {

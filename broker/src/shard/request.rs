@@ -25,7 +25,7 @@ use tackboard_schema::{
 
 use super::{
     cold::Hold,
-    groups::{GroupAnswer, GroupRequest, GroupWork},
+    groups::{GroupAnswer, GroupRequest, GroupWork, Room},
     loan::Loan,
     slab::Key,
 };
@@ -224,6 +224,8 @@ pub enum Body {
         entries: Vec<Entry<GroupAnswer>>,
         /// Parts at other cores that may be parked.
         parts: Vec<Part>,
+        /// How much may be told.
+        room: Room,
         /// What a request of our own protocol named, for its answer.
         asked: Option<Box<Asked>>,
     },

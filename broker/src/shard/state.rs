@@ -291,7 +291,10 @@ impl State {
         }
     }
 
-    fn answer(&mut self, connection: &Rc<Connection>, number: CorrelationId, body: Body) {
+    fn answer(&mut self, connection: &Rc<Connection>, number: CorrelationId, mut body: Body) {
+        if let Body::Groups { entries, room, .. } = &mut body {
+            room.bound(entries);
+        }
         let body = match body {
             Body::Fetch {
                 entries, bytes_max, ..

@@ -9,10 +9,15 @@ use super::generated::tackboard::native as head;
 use super::levels::{acks_to_head, durability_to_head};
 use crate::{Acks, Durability, ErrorCode, Offset, PartitionIndex, TimestampMs};
 
+/// A builder that has made a longer head than this is not used again, in bytes: it would keep the memory.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+
 /// Makes heads, one at a time; each replaces the one before.
 #[derive(Default)]
 pub struct HeadBuilder {
     builder: FlatBufferBuilder<'static>,
+    /// Bytes of the head that is there.
+    length: usize,
 }
 
 /// One partition's part of a produce request.
@@ -112,10 +117,15 @@ impl HeadBuilder {
         &mut self,
         make: impl FnOnce(&mut FlatBufferBuilder<'static>) -> WIPOffset<T>,
     ) -> &[u8] {
+        if self.length > KEPT_BYTES_MAX {
+            self.builder = FlatBufferBuilder::new();
+        }
         self.builder.reset();
         let root = make(&mut self.builder);
         self.builder.finish_minimal(root);
-        self.builder.finished_data()
+        let head = self.builder.finished_data();
+        self.length = head.len();
+        head
     }
 
     /// Answer to a request that could not be read as its own API.
@@ -316,6 +326,16 @@ mod tests {
                 .len(),
             20_000
         );
+    }
+
+    #[test]
+    fn a_large_head_does_not_leave_its_memory_behind() {
+        let mut builder = HeadBuilder::new();
+        let message = "long".repeat(1 << 20);
+        assert!(builder.error_response(ErrorCode::None, &message).len() > message.len());
+        builder.error_response(ErrorCode::None, "short");
+        let (memory, _) = builder.builder.collapse();
+        assert!(memory.len() < message.len(), "{} bytes", memory.len());
     }
 
     #[test]

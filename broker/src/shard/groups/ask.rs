@@ -5,7 +5,7 @@ use std::rc::Rc;
 use tackboard_logic::{group::interface::NamedPartition, request::by_core::ByCore};
 use tackboard_schema::{CorrelationId, PartitionIndex};
 
-use super::{GroupRequest, OFFSETS_TOPIC};
+use super::{GroupRequest, OFFSETS_TOPIC, Room};
 use crate::{
     native::{connection::Connection, groups::Asked},
     shard::{
@@ -35,6 +35,8 @@ impl State {
         let body = Body::Groups {
             entries: entries.collect(),
             parts: Vec::new(),
+            room: Room::new(self.config.frame_bytes_max)
+                .beside(questions.iter().map(|(.., wanted)| wanted)),
             asked,
         };
         let may_wait = questions.iter().any(|(.., wanted)| wanted.may_wait());

@@ -9,6 +9,7 @@
 
 mod ask;
 mod log;
+mod room;
 
 use std::{collections::VecDeque, rc::Rc, sync::Arc, time::Duration};
 
@@ -16,6 +17,7 @@ use ahash::AHashMap;
 pub use ask::GroupQuestion;
 pub use log::GroupWork;
 use log::{Loading, Rewrite};
+pub use room::Room;
 use tackboard_logic::{
     group::{
         Coordinator, Counts, GroupListing, GroupView, Standing,
@@ -115,6 +117,14 @@ impl GroupRequest {
     /// Whether it is answered when other members have done something, for as long as they like.
     pub fn may_wait(&self) -> bool {
         matches!(self, GroupRequest::Join(_) | GroupRequest::Sync(_))
+    }
+
+    /// The group that the answer names, where requests name several; else nothing.
+    fn named_group(&self) -> &str {
+        match self {
+            Self::Offsets(group, _) | Self::Describe(group) | Self::Delete(group) => group,
+            _ => "",
+        }
     }
 }
 
@@ -282,24 +292,17 @@ impl State {
                 return self.entry_grouped(request, entry, Err(failure));
             }
         };
-        let answer = match &wanted {
-            GroupRequest::Offsets(group, None) => {
-                let all = coordinator.committed_offsets(group);
-                let all = all.map(|(partition, value)| (partition.clone(), Some(value.clone())));
-                GroupAnswer::Offsets(all.collect())
-            }
-            GroupRequest::Offsets(group, Some(wanted)) => {
-                let find = |partition: &NamedPartition| {
-                    let value = coordinator.committed_offset(group, partition);
-                    (partition.clone(), value.cloned())
-                };
-                GroupAnswer::Offsets(wanted.iter().map(find).collect())
-            }
-            GroupRequest::Describe(group) => GroupAnswer::Described(coordinator.describe(group)),
-            GroupRequest::List => GroupAnswer::Listed(coordinator.list().collect()),
-            _ => return self.step_for(request, entry, partition, wanted),
+        let Some(Pending {
+            body: Body::Groups { entries, room, .. },
+            ..
+        }) = self.requests.get_mut(request)
+        else {
+            return;
         };
-        self.entry_grouped(request, entry, Ok(answer));
+        match look(coordinator, &wanted, room) {
+            Some(outcome) => entries[entry as usize].outcome = Some(outcome),
+            None => self.step_for(request, entry, partition, wanted),
+        }
     }
 
     /// Has a coordinator do something, whose answer may take its time.
@@ -560,6 +563,57 @@ pub(super) fn as_coordinator(failure: &Failure) -> Failure {
         _ => ErrorCode::CoordinatorNotAvailable,
     };
     Failure::new(code, failure.message.clone())
+}
+
+/// The answer to a question that changes nothing; `None`: it is none.
+fn look(
+    coordinator: &Coordinator,
+    wanted: &GroupRequest,
+    room: &mut Room,
+) -> Option<Result<GroupAnswer, Failure>> {
+    let answer = match wanted {
+        GroupRequest::Offsets(group, wanted) => offsets_of(coordinator, group, wanted, room),
+        GroupRequest::Describe(group) => describe(coordinator, group, room),
+        GroupRequest::List => Ok(GroupAnswer::Listed(coordinator.list().collect())),
+        _ => return None,
+    };
+    Some(answer)
+}
+
+fn offsets_of(
+    coordinator: &Coordinator,
+    group: &str,
+    wanted: &Option<Vec<NamedPartition>>,
+    room: &mut Room,
+) -> Result<GroupAnswer, Failure> {
+    room.look()?;
+    let found: Vec<_> = match wanted {
+        None => coordinator
+            .committed_offsets(group)
+            .map(|(partition, value)| (partition, Some(value)))
+            .collect(),
+        Some(wanted) => wanted
+            .iter()
+            .map(|partition| (partition, coordinator.committed_offset(group, partition)))
+            .collect(),
+    };
+    room.take_offsets(found.iter().copied())?;
+    let found = found.into_iter();
+    let offsets = found.map(|(partition, value)| (partition.clone(), value.cloned()));
+    Ok(GroupAnswer::Offsets(offsets.collect()))
+}
+
+fn describe(
+    coordinator: &Coordinator,
+    group: &str,
+    room: &mut Room,
+) -> Result<GroupAnswer, Failure> {
+    room.look()?;
+    let view = coordinator.describe(group);
+    if let Some(view) = &view {
+        room.take_view(view)?;
+    }
+    Ok(GroupAnswer::Described(view))
 }
 
 fn input(waiter: Waiter, wanted: GroupRequest) -> Input {
