@@ -1,9 +1,11 @@
 //! Members of one group, and the broker's own coordinator, over networks that lose connections at any point. Members
-//! come, leave, vanish, and don't poll for longer than they may; the coordinator moves; appends of its topic fail.
+//! come, leave, vanish, commit by hand at any time, and don't poll for longer than they may; the coordinator moves; appends
+//! of its topic fail.
 //!
 //! Checked: no two members of one generation have one partition; what is handed out of a partition follows without a hole
-//! from where it was begun; a committed offset never goes back, and never gets ahead of what was handed out; and when the
-//! faults have stopped, the group is balanced and every record was handed out.
+//! from where it was begun; a committed offset never goes back, and never gets ahead of what was handed out; whoever waits
+//! for a commit is told what came of it; and when the faults have stopped, the group is balanced and every record was handed
+//! out.
 //!
 //! A run follows from its seed. `SIM_SEED=7` runs one, `SIM_RUNS=10000` more of them.
 
@@ -30,6 +32,9 @@ use tackboard_schema::record_batch::{BatchBuilder, BatchView};
 const PARTITIONS: usize = 6;
 const MEMBERS_MAX: usize = 5;
 
+/// Nobody waits longer for a commit: by then the member has its answer, or is put out.
+const COMMIT_WAIT_MAX: Duration = Duration::from_secs(50);
+
 struct Member {
     machine: GroupMachine,
     network: Network,
@@ -37,6 +42,8 @@ struct Member {
     next: BTreeMap<NamedPartition, Option<i64>>,
     /// It does not poll until then.
     busy_until: Now,
+    /// Since when it waits for a commit of its own.
+    commits_since: Option<Now>,
     is_leaving: bool,
     instance: Option<String>,
 }
@@ -58,6 +65,8 @@ struct Simulation {
     again: usize,
     /// Some members are static ones.
     has_static: bool,
+    /// Members also commit by hand.
+    has_commits: bool,
 }
 
 impl Simulation {
@@ -92,6 +101,7 @@ impl Simulation {
             rebalances: 0,
             again: 0,
             has_static: true,
+            has_commits: seed % 2 == 0,
         }
     }
 
@@ -149,6 +159,7 @@ impl Simulation {
             network,
             next: BTreeMap::new(),
             busy_until: self.now,
+            commits_since: None,
             is_leaving: false,
             instance,
         });
@@ -195,9 +206,46 @@ impl Simulation {
         }
     }
 
-    fn poll(&mut self, index: usize) {
+    /// What a caller may do whether or not it should have polled long ago: it commits what it was handed, as far as it
+    /// knows what it has, and perhaps waits for that.
+    fn commit(&mut self, index: usize) {
+        let is_awaited = self.random.below(2) == 0;
+        let is_all = self.random.below(2) == 0;
         let member = &mut self.members[index];
-        if member.busy_until > self.now {
+        if member.commits_since.is_some() {
+            return;
+        }
+        let handed_out = (member.next.iter())
+            .filter_map(|(partition, next)| Some((partition.clone(), Offset((*next)?))));
+        let offsets: Vec<_> = handed_out.collect();
+        let asked = match is_all {
+            true => member.machine.commit(is_awaited),
+            false => member.machine.commit_offsets(&offsets, is_awaited),
+        };
+        match asked {
+            Ok(()) => member.commits_since = is_awaited.then_some(self.now),
+            Err(fault) => assert!(matches!(fault, Error::NotMember { .. }), "{fault}"),
+        }
+    }
+
+    /// Whether the caller is within a commit.
+    fn awaits_commit(&mut self, index: usize) -> bool {
+        let member = &mut self.members[index];
+        let Some(since) = member.commits_since else {
+            return false;
+        };
+        if member.machine.commit_outcome().is_some() {
+            member.commits_since = None;
+        }
+        let waited = self.now.since(since);
+        assert!(waited < COMMIT_WAIT_MAX, "a commit hangs");
+        member.commits_since.is_some()
+    }
+
+    fn poll(&mut self, index: usize) {
+        let awaits_commit = self.awaits_commit(index);
+        let member = &mut self.members[index];
+        if member.busy_until > self.now || awaits_commit {
             return;
         }
         match member
@@ -261,6 +309,9 @@ impl Simulation {
             let index = (first + step) % count;
             if self.random.below(3) == 0 {
                 self.poll(index);
+            }
+            if self.has_commits && self.random.below(10) == 0 {
+                self.commit(index);
             }
             let member = &mut self.members[index];
             member.network.now = self.now;
@@ -329,6 +380,14 @@ impl Simulation {
         }
     }
 
+    fn is_all_committed(&self) -> bool {
+        (0..PARTITIONS).all(|index| {
+            let groups = self.broker.groups.as_ref().expect("this test has groups");
+            let committed = groups.committed("t", index as i32);
+            committed.map_or(0, |offset| offset.0) == self.appended[index]
+        })
+    }
+
     fn is_settled(&self) -> bool {
         let shares = self
             .members
@@ -339,12 +398,7 @@ impl Simulation {
         let is_even = shares.iter().max() <= shares.iter().min().map(|least| least + 1).as_ref();
         let all_seen =
             (0..PARTITIONS).all(|index| self.seen[index].len() as i64 == self.appended[index]);
-        let all_committed = (0..PARTITIONS).all(|index| {
-            let groups = self.broker.groups.as_ref().expect("this test has groups");
-            let committed = groups.committed("t", index as i32);
-            committed.map_or(0, |offset| offset.0) == self.appended[index]
-        });
-        total == PARTITIONS && is_even && all_seen && all_committed
+        total == PARTITIONS && is_even && all_seen && self.is_all_committed()
     }
 
     fn run(&mut self) -> usize {
@@ -403,6 +457,7 @@ impl Simulation {
         let mut simulation = Self::new(seed);
         simulation.weather = NetworkWeather::default();
         simulation.has_static = false;
+        simulation.has_commits = false;
         simulation
     }
 }
@@ -564,4 +619,42 @@ fn what_the_caller_commits_is_not_taken_back_by_what_is_committed_by_itself() {
     }
     assert!(simulation.members.is_empty());
     assert_eq!(simulation.groups().committed("t", 3), Some(next));
+}
+
+#[test]
+fn a_member_that_was_put_out_commits_nothing_of_what_it_had() {
+    let mut simulation = Simulation::calm(8);
+    (0..40).for_each(|_| simulation.append());
+    simulation.come();
+    simulation.until("everything is committed", Simulation::is_settled);
+    (0..40).for_each(|_| simulation.append());
+    let ends = simulation.appended.clone();
+    simulation.until("more is handed out", |it| {
+        (it.members[0].next.iter()).all(|(one, next)| *next == Some(ends[one.partition.0 as usize]))
+    });
+    // It works on that for so long that another comes and does it meanwhile, and more.
+    simulation.members[0].busy_until = simulation.now.after(Duration::from_secs(3_600));
+    simulation.come();
+    simulation.until("the other has everything", |it| {
+        it.members[1].machine.assignment().len() == PARTITIONS
+    });
+    (0..40).for_each(|_| simulation.append());
+    simulation.until(
+        "the other has committed everything",
+        Simulation::is_all_committed,
+    );
+    let member = &mut simulation.members[0];
+    let own = NamedPartition::new("t", 3);
+    assert!(member.machine.assignment().contains(&own), "it wasn't told");
+    for is_awaited in [false, true] {
+        let all = member.machine.commit(is_awaited);
+        assert!(matches!(all, Err(Error::NotMember { .. })), "{all:?}");
+        let one = [(own.clone(), Offset(1))];
+        let one = member.machine.commit_offsets(&one, is_awaited);
+        assert!(matches!(one, Err(Error::NotMember { .. })), "{one:?}");
+    }
+    // The coordinator's double fails if an offset goes back.
+    member.busy_until = simulation.now;
+    simulation.until("both have something", Simulation::is_settled);
+    assert!(!simulation.members[0].machine.assignment().is_empty());
 }

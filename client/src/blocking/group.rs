@@ -206,22 +206,16 @@ impl GroupConsumer {
     /// [`Error::Refused`], [`Error::NotMember`]: nothing was committed, and others may read the partitions by now;
     /// [`Error::TimedOut`] when no coordinator answers within `call_timeout`.
     pub fn commit(&mut self) -> Result<()> {
-        self.with(|machine, _| {
-            machine.commit(true);
-            Ok(())
-        })?;
+        self.with(|machine, _| machine.commit(true))?;
         self.await_commit()
     }
 
     /// Commits everything that was handed out, without waiting. A refusal is told to the listener.
     ///
     /// # Errors
-    /// [`Error::Closed`].
+    /// [`Error::NotMember`] if it is known already that nothing can be committed: the next poll tells what is lost.
     pub fn commit_later(&mut self) -> Result<()> {
-        self.with(|machine, _| {
-            machine.commit(false);
-            Ok(())
-        })
+        self.with(|machine, _| machine.commit(false))
     }
 
     /// Commits these offsets, each that of the next record to be read, and waits until that is stored.
@@ -236,7 +230,7 @@ impl GroupConsumer {
     /// Commits these offsets without waiting. A refusal is told to the listener.
     ///
     /// # Errors
-    /// [`Error::NotAssigned`] if a partition is not the member's.
+    /// [`Error::NotAssigned`] if a partition is not the member's; [`Error::NotMember`] as for [`Self::commit_later`].
     pub fn commit_offsets_later(&mut self, offsets: &[(NamedPartition, Offset)]) -> Result<()> {
         self.with(|machine, _| machine.commit_offsets(offsets, false))
     }

@@ -3,7 +3,8 @@
 //! Invariants:
 //! 1. One request is in flight at a time, and one that failed is sent again together with what came to wait meanwhile,
 //!    the later offset of each partition counting: the coordinator sees them in order.
-//! 2. What waits is bounded by the partitions that are held; who waits, by the one caller.
+//! 2. What waits is of partitions that are held, or that the caller gave up in this generation, before which nothing is
+//!    joined anew; nothing of what was lost. Who waits is the one caller.
 
 use std::collections::BTreeMap;
 

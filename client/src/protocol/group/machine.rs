@@ -232,7 +232,11 @@ impl GroupMachine {
     // Commits.
 
     /// Commits everything that was handed out; with `is_awaited`, ask for [`Self::commit_outcome`] until there is one.
-    pub fn commit(&mut self, is_awaited: bool) {
+    ///
+    /// # Errors
+    /// [`Error::NotMember`] if the member was put out, and its caller has yet to poll that.
+    pub fn commit(&mut self, is_awaited: bool) -> Result<()> {
+        self.check_that_nothing_is_lost()?;
         self.mark_done();
         let offsets: Vec<_> = (self.holdings.uncommitted())
             .map(|(partition, offset)| (partition.clone(), offset))
@@ -241,17 +245,20 @@ impl GroupMachine {
         if is_awaited {
             self.commits.wait_for(ticket);
         }
+        Ok(())
     }
 
     /// Commits these offsets, each the next to be read.
     ///
     /// # Errors
-    /// [`Error::NotAssigned`] if a partition is not the member's; nothing is committed then.
+    /// [`Error::NotAssigned`] if a partition is not the member's, [`Error::NotMember`] as for [`Self::commit`]; nothing is
+    /// committed then.
     pub fn commit_offsets(
         &mut self,
         offsets: &[(NamedPartition, Offset)],
         is_awaited: bool,
     ) -> Result<()> {
+        self.check_that_nothing_is_lost()?;
         for (partition, _) in offsets {
             self.holding(&partition.topic, partition.partition)?;
         }
@@ -266,6 +273,16 @@ impl GroupMachine {
             self.commits.wait_for(ticket);
         }
         Ok(())
+    }
+
+    /// What the caller still takes for its own may be others' by now: committed in the next generation, it would take back
+    /// what these have committed.
+    fn check_that_nothing_is_lost(&self) -> Result<()> {
+        let is_loss = |(_, event): &(EventId, GroupEvent)| matches!(event, GroupEvent::Lost(_));
+        match self.events.iter().any(is_loss) {
+            true => Err(self.not_a_member()),
+            false => Ok(()),
+        }
     }
 
     /// What came of the commit that is waited for.
