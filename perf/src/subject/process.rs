@@ -33,8 +33,8 @@ pub fn free_port() -> Result<SocketAddr> {
 /// A running server. Dropping it kills it, and what it has started.
 pub struct ServerProcess {
     child: Option<Child>,
-    /// Run once it has gone: ends what it left running.
-    afterwards: Option<Command>,
+    /// What it needs beside it; ended once it has gone.
+    beside: Option<Box<ServerProcess>>,
 }
 
 impl ServerProcess {
@@ -129,14 +129,14 @@ impl ServerProcess {
             .with_context(|| format!("{name} can't be started"))?;
         Ok(ServerProcess {
             child: Some(child),
-            afterwards: None,
+            beside: None,
         })
     }
 
-    /// Runs `command` once the server has gone.
+    /// Takes along what it needs beside it, which is ended once the server has gone.
     #[must_use]
-    pub fn and_afterwards(mut self, command: Command) -> Self {
-        self.afterwards = Some(command);
+    pub fn with_beside(mut self, beside: ServerProcess) -> Self {
+        self.beside = Some(Box::new(beside));
         self
     }
 
@@ -179,9 +179,6 @@ impl Drop for ServerProcess {
             let _ = child.kill();
             let _ = child.wait();
         }
-        if let Some(command) = &mut self.afterwards {
-            let _ = command.output();
-        }
     }
 }
 
@@ -216,6 +213,25 @@ mod tests {
         let told = error.to_string();
         assert!(told.ends_with("1000\nthe reason"), "{told}");
         assert!(told.lines().count() <= 1 + LINES_KEPT_MAX, "{told}");
+    }
+
+    #[test]
+    fn what_a_server_needs_beside_it_goes_after_it() {
+        // The server says so if what it needs has gone before it, when it is asked to end.
+        let folder = tempfile::tempdir().unwrap();
+        let orphaned = folder.path().join("orphaned");
+        let ready = |line: &str| (line == "ready").then_some(());
+        let sleeper = shell("echo ready; exec sleep 60");
+        let (beside, ()) = ServerProcess::start(sleeper, None, ready).unwrap();
+        let needed = beside.pid();
+        let script = format!(
+            "trap 'kill -0 {needed} || touch {}; exit' TERM; echo ready; while :; do sleep 0.01; done",
+            orphaned.display()
+        );
+        let (server, ()) = ServerProcess::start(shell(&script), None, ready).unwrap();
+        server.with_beside(beside).stop().unwrap();
+        assert!(cpu_time(needed).is_err(), "{needed} lives on");
+        assert!(!orphaned.exists(), "{needed} went first");
     }
 
     #[test]

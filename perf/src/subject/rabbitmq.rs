@@ -67,11 +67,20 @@ pub fn start(setup: &Setup, folder: &Path) -> Result<(ServerProcess, SocketAddr)
         .env("RABBITMQ_ENABLED_PLUGINS_FILE", &plugins)
         .env("RABBITMQ_MNESIA_BASE", folder.join("mnesia"))
         .env("RABBITMQ_LOG_BASE", folder.join("log"));
-    let process = ServerProcess::start_silent(command, setup.server_cpus.as_deref(), address)?;
-    // The name server that Erlang starts outlives its nodes.
-    let mut end_names = Command::new("epmd");
-    end_names.args(["-port", &names.port().to_string(), "-kill"]);
-    Ok((process.and_afterwards(end_names), address))
+    // Erlang's name server is started here, as a child that can be ended by its pid: the one that a node starts where
+    // it finds none leaves its parents, and outlives them.
+    let mut name_server = Command::new("epmd");
+    name_server.args(["-address", "127.0.0.1", "-port", &names.port().to_string()]);
+    // So much debugging that it says when it listens.
+    name_server.args(["-d", "-d"]);
+    let listens = |line: &str| {
+        line.contains("entering the main select() loop")
+            .then_some(())
+    };
+    let cpus = setup.server_cpus.as_deref();
+    let (name_server, ()) = ServerProcess::start(name_server, cpus, listens)?;
+    let process = ServerProcess::start_silent(command, cpus, address)?;
+    Ok((process.with_beside(name_server), address))
 }
 
 /// A connection, a stream and a publisher for each lane.
