@@ -1,8 +1,9 @@
 //! What a figure was measured on, and what a process costs.
 
-use std::{ffi::CStr, fs, io, mem::MaybeUninit, path::Path, time::Duration};
+use std::{fs, io, mem::MaybeUninit, path::Path, time::Duration};
 
 use serde::Serialize;
+use tackboard_report::machine;
 
 /// The machine, as far as it explains a figure.
 #[derive(Clone, Debug, Serialize)]
@@ -20,27 +21,13 @@ pub struct Machine {
 impl Machine {
     /// Asks the system; `folder` is where data will lie.
     pub fn read(folder: &Path) -> Self {
-        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let model = cpuinfo
-            .lines()
-            .find_map(|line| line.strip_prefix("model name")?.split(':').nth(1));
         Machine {
-            cpu: model.unwrap_or("unknown").trim().to_owned(),
+            cpu: machine::cpu_model(),
             cpus: std::thread::available_parallelism().map_or(1, usize::from),
-            kernel: kernel_release(),
+            kernel: machine::kernel_release(),
             storage: storage_of(folder),
         }
     }
-}
-
-fn kernel_release() -> String {
-    let mut name = MaybeUninit::<libc::utsname>::zeroed();
-    // SAFETY: the call fills the structure, whose strings end with a zero byte.
-    let release = unsafe {
-        libc::uname(name.as_mut_ptr());
-        CStr::from_ptr((*name.as_ptr()).release.as_ptr()).to_owned()
-    };
-    release.to_string_lossy().into_owned()
 }
 
 /// Type and source of the mount that `folder` lies under: the longest mount point that is a prefix of it.

@@ -2,7 +2,7 @@
 //! beside reference servers and other brokers under one workload, round by round.
 //!
 //! Owns: the servers that are compared ([`subject`]), how they are driven ([`drive`]), what a machine gives without any
-//! of them ([`limits`]), members of groups ([`groups`]), medians and spread ([`figure`]), what was to be reached and whether it was ([`rows`], [`table`]).
+//! of them ([`limits`]), members of groups ([`groups`]), medians and spread ([`figure`]), where figures come from ([`origin`]), what was to be reached and whether it was ([`rows`], [`table`]).
 //!
 //! Not here: verification and the workloads of users, which are the load generator's. What is compared here is driven by
 //! requests that are encoded once, so that the driver costs next to nothing beside what it measures.
@@ -15,6 +15,7 @@ mod figure;
 mod groups;
 mod limits;
 mod machine;
+mod origin;
 mod results;
 mod rows;
 mod run;
@@ -61,6 +62,9 @@ enum Command {
     /// Measures how long consumer groups take to find themselves. Used by `perf/cases`.
     #[command(hide = true)]
     Groups(groups::GroupsArguments),
+    /// Tells the machine and the commit that figures come from, as JSON. Used by `perf/cases`.
+    #[command(hide = true)]
+    Origin(origin::OriginArguments),
     /// Serves as a reference: reads frames, does the least that is asked, answers. Used by `run`.
     #[command(hide = true)]
     Reference(subject::reference::ReferenceArguments),
@@ -73,6 +77,7 @@ fn main() -> std::process::ExitCode {
         Command::Tune(arguments) => tune::run(&arguments),
         Command::Table(arguments) => table::run(&arguments),
         Command::Groups(arguments) => groups::run(&arguments),
+        Command::Origin(arguments) => origin::run(&arguments),
         Command::Reference(arguments) => subject::reference::serve(&arguments),
     };
     match outcome {

@@ -11,10 +11,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
-use tackboard_report::{
-    checkout,
-    plot::{self, Course, Moment},
-};
+use tackboard_report::plot::{self, Course, Moment};
 use tackboard_runtime::allowed_cpus;
 
 use crate::{
@@ -23,7 +20,7 @@ use crate::{
     drive::{RoundLength, RoundResult, drive},
     figure::{Figure, Latencies},
     limits::beside::{self, RoundLimits},
-    machine::Machine,
+    origin::Origin,
     results::{Results, ResultsArguments},
     subject::{self, Setup, Subject},
     workload::{Pace, Workload, events_that_fit},
@@ -114,8 +111,8 @@ struct Table {
 /// What is kept of one workload.
 #[derive(Serialize)]
 struct Report<'a> {
-    machine: &'a Machine,
-    commit: Option<&'a str>,
+    #[serde(flatten)]
+    origin: &'a Origin,
     server_cpus: Option<&'a [usize]>,
     seconds: u16,
     #[serde(flatten)]
@@ -181,8 +178,7 @@ pub fn run(arguments: &RunArguments) -> Result<()> {
     };
     let subjects = subjects(arguments)?;
     let folder = DataFolder::create(&arguments.data)?;
-    let machine = Machine::read(folder.path());
-    let commit = checkout::root().and_then(|root| checkout::commit(&root));
+    let origin = Origin::of(folder.path());
     let results = Results::new(&arguments.results);
     for workload in wanted {
         let taking = taking(&workload, &subjects);
@@ -193,8 +189,7 @@ pub fn run(arguments: &RunArguments) -> Result<()> {
         let table = compare(workload, &taking, arguments, &setup, folder.path())?;
         print(&table);
         let report = Report {
-            machine: &machine,
-            commit: commit.as_deref(),
+            origin: &origin,
             server_cpus: arguments.server_cpus.as_deref(),
             seconds: arguments.seconds,
             table: &table,

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::{
     figure::Figure,
+    origin,
     results::{Results, ResultsArguments},
     rows::ROWS,
     subject::Subject,
@@ -95,19 +96,10 @@ impl Kept {
             })
             .collect();
         names.sort();
-        let machine = names.iter().find_map(|name| {
-            let file = self.file(name)?;
-            let machine = &file["machine"];
-            Some(format!(
-                "Commit {}, {}, {} CPUs, kernel {}, {}",
-                file["commit"].as_str()?,
-                machine["cpu"].as_str()?,
-                machine["cpus"],
-                machine["kernel"].as_str()?,
-                machine["storage"].as_str()?,
-            ))
-        });
-        (machine, names)
+        let told = names
+            .iter()
+            .find_map(|name| origin::in_words(&self.file(name)?));
+        (told, names)
     }
 }
 
@@ -285,12 +277,12 @@ fn short(value: f64) -> String {
 /// The whole page.
 pub fn render(folder: &Path) -> String {
     let kept = Kept::of(folder);
-    let (machine, files) = kept.origin();
+    let (origin, files) = kept.origin();
     let mut page = format!(
         "# What was to be reached, and what was\n\n{}. Medians of {ROUNDS_MIN} rounds or more, in brackets the least and the greatest; ratios are taken \
          within a round. Which\ncommand measures a row stands above it; the pictures beside this page show percentiles, and \
          rates and tails over time.\n",
-        machine.unwrap_or_else(|| "Nothing was measured yet".to_owned())
+        origin.unwrap_or_else(|| "Nothing was measured yet".to_owned())
     );
     let (mut reached, mut missed, mut open) = (0, 0, 0);
     for row in ROWS {

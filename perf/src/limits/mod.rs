@@ -19,7 +19,7 @@ use tackboard_runtime::allowed_cpus;
 use crate::{
     data_folder::DataFolder,
     figure::{Figure, Percentiles},
-    machine::Machine,
+    origin::Origin,
     results::{Results, ResultsArguments},
 };
 use cpu::Mailbox;
@@ -55,7 +55,8 @@ pub struct LimitsArguments {
 /// All limits.
 #[derive(Serialize)]
 struct Limits {
-    machine: Machine,
+    #[serde(flatten)]
+    origin: Origin,
     disk: Vec<DiskLimit>,
     sync_rounds: Vec<SyncLimit>,
     ping_pong: Vec<PingPong>,
@@ -122,7 +123,7 @@ fn measure(arguments: &LimitsArguments, folder: &std::path::Path) -> Result<Limi
     let checksums = (0..rounds).map(|_| cpu::crc32c_bytes_per_second(each));
     let at_least_one = "there is at least one round";
     Ok(Limits {
-        machine: Machine::read(folder),
+        origin: Origin::of(folder),
         disk,
         sync_rounds,
         ping_pong,
@@ -157,7 +158,7 @@ fn two_cpus(allowed: &[usize]) -> Option<(usize, usize)> {
 }
 
 fn print(limits: &Limits) {
-    let machine = &limits.machine;
+    let machine = &limits.origin.machine;
     println!(
         "{}, {} CPUs, kernel {}, {}",
         machine.cpu, machine.cpus, machine.kernel, machine.storage
