@@ -1005,3 +1005,75 @@ fn descriptions_and_lists_of_groups_are_no_longer_than_a_frame() {
     assert_eq!(told.error_code, ErrorCode::PolicyViolation.code());
     assert!(running.shutdown());
 }
+
+#[test]
+fn what_a_request_of_a_group_carries_counts_until_it_is_answered() {
+    let data = folder();
+    let running = broker(data.path(), "[0, 1]", FAST);
+    let mut client = with_groups(&running);
+    all_serve(&mut client);
+    let waits = join_new(&mut client);
+    let first = client.receive::<JoinGroupRequest>(9, waits);
+    // It waits for the first one, which does not join again.
+    let mut second = Client::of(&running);
+    let mut join = join("");
+    join.protocols[0].metadata = vec![7; 500_000].into();
+    join.member_id = second.ask(9, &join).member_id;
+    second.send(9, &join);
+    let in_flight = || metric(&running, "tackboard_request_bytes_in_flight");
+    eventually("its bytes are counted", || in_flight() >= 500_000.0);
+    join.member_id = first.member_id;
+    join.protocols[0].metadata = vec![7; 100_000].into();
+    assert_eq!(client.ask(9, &join).error_code, 0);
+    eventually("they are let go", || in_flight() < 100_000.0);
+    assert!(running.shutdown());
+}
+
+#[test]
+fn what_no_group_has_room_for_is_refused_and_the_others_go_on() {
+    let data = folder();
+    let running = broker(data.path(), "[0, 1]", FAST);
+    let mut client = with_groups(&running);
+    all_serve(&mut client);
+    assert_eq!(client.create("t", 8), 0);
+    let too_large = ErrorCode::GroupMaxSizeReached.code();
+    let mut long = join("");
+    long.protocols[0].metadata = vec![7; 2 << 20].into();
+    assert_eq!(client.ask(9, &long).error_code, too_large);
+
+    let mut follower = Client::of(&running);
+    let waits = join_new(&mut client);
+    let led = client.receive::<JoinGroupRequest>(9, waits);
+    let waits = join_new(&mut follower);
+    eventually("the leader hears of it", || {
+        heartbeat(&mut client, &led) != 0
+    });
+    let led = client.ask(9, &join(&led.member_id));
+    let followed = follower.receive::<JoinGroupRequest>(9, waits);
+    let waits = follower.send(5, &sync(&followed, &[]));
+    let mut assigns = sync(&led, &[(&led.member_id, b"")]);
+    assigns.assignments[0].assignment = vec![7; 2 << 20].into();
+    assert_eq!(client.ask(5, &assigns).error_code, too_large);
+    let told = follower.receive::<SyncGroupRequest>(5, waits);
+    assert_eq!(told.error_code, too_large, "it does not wait");
+
+    let partition = |partition_index, length| OffsetCommitRequestPartition {
+        partition_index,
+        committed_offset: 1,
+        committed_metadata: Some("m".repeat(length).into()),
+        ..Default::default()
+    };
+    let request = OffsetCommitRequest {
+        group_id: "of nobody".into(),
+        generation_id_or_member_epoch: -1,
+        topics: vec![OffsetCommitRequestTopic {
+            name: "t".into(),
+            partitions: vec![partition(0, 5_000), partition(1, 4_000)],
+        }],
+        ..Default::default()
+    };
+    let told = client.ask(8, &request).topics.remove(0).partitions;
+    let codes: Vec<_> = told.iter().map(|one| one.error_code).collect();
+    assert_eq!(codes, [ErrorCode::OffsetMetadataTooLarge.code(), 0]);
+    assert!(running.shutdown());
+}

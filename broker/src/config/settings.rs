@@ -515,7 +515,7 @@ const GROUPS: &[Setting] = &[
         },
         "\"64 MiB\"",
         None,
-        "Memory that the groups of one partition of __consumer_offsets may take: their members, and what they have committed. Above it new members and new offsets are refused with POLICY_VIOLATION; offsets that are there move on. Of one group, offsets take 8 MiB at most, and one commit 4 MiB.",
+        "Memory that the groups of one partition of __consumer_offsets may take: their members, what is assigned to these, and what they have committed. Above it new members and new offsets are refused with POLICY_VIOLATION, assignments with GROUP_MAX_SIZE_REACHED; offsets that are there move on. Of one group, members take 1 MiB at most, assignments as much (both else GROUP_MAX_SIZE_REACHED), offsets 8 MiB, and one commit 4 MiB.",
     ),
     setting(
         "offset.metadata.max.bytes",

@@ -28,6 +28,7 @@ pub(super) fn handle(call: Call<'_>, request: &SyncGroupRequest) {
         protocol_type: request.protocol_type.as_ref().map(|name| name.to_string()),
         protocol: request.protocol_name.as_ref().map(|name| name.to_string()),
         assignments: assignments.collect(),
+        refused: None,
     };
     ask_one(
         call,

@@ -293,6 +293,7 @@ fn sync(state: &mut State, bytes: &[u8]) -> Result<(Named, Vec<GroupQuestion>), 
         protocol_type: request.protocol_type().map(name).transpose()?,
         protocol: request.protocol().map(name).transpose()?,
         assignments: assignments.collect::<Result<_, Failure>>()?,
+        refused: None,
     };
     let wanted = GroupRequest::Sync(sync);
     Ok((Named::Nothing, one(state, request.group(), wanted)))

@@ -8,7 +8,10 @@ use std::{rc::Rc, sync::Arc, time::Instant};
 use tackboard_logic::{
     metadata::{Command, Endpoint, MetadataRefusal},
     request::{
-        account::Held, calls::Calls, entries::EntryRoom, fetch::AnswerRoom,
+        account::Held,
+        calls::Calls,
+        entries::{EntryRoom, entries_worth},
+        fetch::AnswerRoom,
         producer_ids::ProducerIds,
     },
     shard::{
@@ -183,9 +186,13 @@ impl State {
         body_bytes: u64,
         body: Body,
     ) -> Key {
+        let carried = match &body {
+            Body::Groups { .. } => entries_worth(body_bytes),
+            _ => 0,
+        };
         let held = Held {
             body_bytes,
-            entries: body.entry_count(),
+            entries: body.entry_count() + carried,
         };
         if let Origin::Connection(connection) = &origin {
             connection.take_in(held);

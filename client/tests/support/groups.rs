@@ -269,6 +269,7 @@ impl Groups {
                     protocol_type: owned(sync.protocol_type()),
                     protocol: owned(sync.protocol()),
                     assignments: assignments.collect(),
+                    ..Sync::default()
                 };
                 Input::Sync(waiter, sync)
             }

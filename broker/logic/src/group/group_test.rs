@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tackboard_schema::{ErrorCode, LeaderEpoch, Offset, TimestampMs};
 
 use super::interface::*;
-use super::state::MEMBER_BYTES_MAX;
+use super::length::{commit_bytes, shorten_commit};
+use super::state::{COMMIT_BYTES_MAX, MEMBER_BYTES_MAX};
 use super::{Coordinator, Loader, NAME_BYTES_MAX};
 use crate::shard::interface::Now;
 
@@ -1085,6 +1086,53 @@ fn an_assignment_that_is_too_long_leaves_nobody_waiting() {
         assert_eq!(told, Some(&Err(ErrorCode::GroupMaxSizeReached)));
     }
     assert_eq!(world.state(), Some(GroupState::PreparingRebalance));
+}
+
+#[test]
+fn assignments_that_were_cut_off_on_their_way_leave_nobody_waiting() {
+    let mut world = World::new(0);
+    let [led, followed] = world.pair();
+    let [led, followed] = [led, followed].map(|place| world.join(&place.member_id));
+    let [led, followed] = [led, followed].map(|waiter| world.joined(waiter));
+    let waits = world.sync(&followed, &[]);
+    let part = |length| (led.member_id.to_string(), vec![0; length].into());
+    let mut sync = Sync {
+        group: "g".to_owned(),
+        member: member(&led),
+        assignments: vec![part(MEMBER_BYTES_MAX)],
+        ..Sync::default()
+    };
+    sync.shorten();
+    assert_eq!(sync.refused, None, "a group may have room for it");
+    sync.assignments.push(part(1));
+    sync.shorten();
+    assert_eq!(sync.byte_length(), 0);
+    let refused = world.waiter();
+    world.step(Input::Sync(refused, sync));
+    for waiter in [refused, waits] {
+        let told = world.synced.get(&waiter);
+        assert_eq!(told, Some(&Err(ErrorCode::GroupMaxSizeReached)));
+    }
+    assert_eq!(world.state(), Some(GroupState::PreparingRebalance));
+}
+
+#[test]
+fn what_of_a_commit_is_too_much_does_not_travel() {
+    let entry = |partition: i32, length: usize| CommitEntry {
+        partition: of_t(partition),
+        offset: Offset(1),
+        leader_epoch: LeaderEpoch(-1),
+        metadata: "m".repeat(length),
+        refused: None,
+    };
+    let mut entries: Vec<_> = (0..5).map(|number| entry(number, 1 << 20)).collect();
+    entries.push(entry(5, (1 << 20) + 1));
+    shorten_commit("g", &mut entries, 1 << 20);
+    let refused: Vec<_> = entries.iter().map(|entry| entry.refused).collect();
+    let too_much = Some(ErrorCode::InvalidCommitOffsetSize);
+    let too_long = Some(ErrorCode::OffsetMetadataTooLarge);
+    assert_eq!(refused, [None, None, None, too_much, too_much, too_long]);
+    assert!(commit_bytes(&entries) <= COMMIT_BYTES_MAX);
 }
 
 #[test]

@@ -117,6 +117,8 @@ pub struct Sync {
     pub protocol: Option<String>,
     /// By member, from the leader.
     pub assignments: Vec<(String, Opaque)>,
+    /// Why the leader's are not among them, as whoever hands it over knows.
+    pub refused: Option<ErrorCode>,
 }
 
 /// One offset to be committed.

@@ -7,7 +7,7 @@
 //! - [`interface`]: its vocabulary.
 //! - `state`, `member`: one group and the classic protocol (joining, syncing, leaving, time-outs).
 //! - `join`, `sync`, `commit`: requests. `sweep`: what expires, and rewriting the topic.
-//! - [`load`]: reading the topic back.
+//! - [`length`]: what of a request need not reach the coordinator. [`load`]: reading the topic back.
 //!
 //! Invariants (`check_invariants`):
 //! - G1 nothing is answered as done before the topic holds it;
@@ -20,6 +20,7 @@ mod commit;
 mod context;
 pub mod interface;
 mod join;
+pub mod length;
 pub mod load;
 mod member;
 mod state;

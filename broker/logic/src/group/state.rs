@@ -60,7 +60,7 @@ fn doubt_bytes(partition: &NamedPartition) -> usize {
 }
 
 /// Of these, what is no text.
-const OFFSET_BYTES: usize = 64;
+pub const OFFSET_BYTES: usize = 64;
 
 /// Bytes that the members of one group may take, and those of their assignments: a record holds both.
 pub const MEMBER_BYTES_MAX: usize = 1 << 20;

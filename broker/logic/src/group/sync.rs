@@ -60,8 +60,10 @@ fn sync_group(
     let id: Arc<str> = Arc::from(sync.member.member_id.as_str());
     let assigns =
         group.state == GroupState::CompletingRebalance && group.leader.as_ref() == Some(&id);
-    if length > MEMBER_BYTES_MAX || assigns && group.growth_by_assignment(length) > room {
-        let code = ErrorCode::GroupMaxSizeReached;
+    let has_no_room =
+        length > MEMBER_BYTES_MAX || assigns && group.growth_by_assignment(length) > room;
+    let has_no_room = has_no_room.then_some(ErrorCode::GroupMaxSizeReached);
+    if let Some(code) = sync.refused.or(has_no_room) {
         let outcome = Err(code);
         cx.out.push(Effect::Synced { waiter, outcome });
         if assigns {

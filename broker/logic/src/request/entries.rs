@@ -7,7 +7,8 @@
 //! is served.
 //!
 //! Owns: how many entries are held. Not here: the entries themselves, which the driver keeps. Appends count, but are
-//! never refused here: their bytes have a budget of their own.
+//! never refused here: their bytes have a budget of their own. Those of questions to groups are counted as entries that cost
+//! as much.
 
 /// Entries that a connection may have unanswered before it is read no further: those of two of the largest requests.
 pub const ENTRIES_PER_CONNECTION_PAUSE: usize = 20_000;
@@ -19,6 +20,11 @@ const ENTRY_BYTES: u64 = 256;
 const SOCKETS_SHARE: u64 = 4;
 /// The room of a core with little memory: what two connections may hold.
 const ENTRIES_MAX_LEAST: usize = 2 * ENTRIES_PER_CONNECTION_PAUSE;
+
+/// The entries that cost as much as so many bytes: what a question carries counts with it.
+pub fn entries_worth(bytes: u64) -> usize {
+    usize::try_from(bytes / ENTRY_BYTES).unwrap_or(usize::MAX)
+}
 
 /// The entries of one core that are unanswered.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,10 @@
 
 use std::rc::Rc;
 
-use tackboard_logic::{group::interface::NamedPartition, request::by_core::ByCore};
+use tackboard_logic::{
+    group::interface::NamedPartition,
+    request::{by_core::ByCore, entries::entries_worth},
+};
 use tackboard_schema::{CorrelationId, PartitionIndex};
 
 use super::{GroupRequest, OFFSETS_TOPIC, Room};
@@ -25,10 +28,17 @@ impl State {
         &mut self,
         connection: &Rc<Connection>,
         number: CorrelationId,
-        questions: Vec<GroupQuestion>,
+        mut questions: Vec<GroupQuestion>,
         asked: Option<Box<Asked>>,
     ) {
-        let admitted = self.admit_entries(connection, questions.len());
+        let metadata_bytes_max = self.config.groups.offset_metadata_bytes_max;
+        let known: Vec<_> = (questions.iter_mut())
+            .map(|(.., wanted)| wanted.shorten(metadata_bytes_max))
+            .collect();
+        let lengths = questions.iter().map(|(.., wanted)| wanted.byte_length());
+        let body_bytes = lengths.sum();
+        let entries = questions.len() + entries_worth(body_bytes);
+        let admitted = self.admit_entries(connection, entries);
         let entries = questions
             .iter()
             .map(|(index, ..)| Entry::waiting(OFFSETS_TOPIC.into(), *index));
@@ -40,9 +50,14 @@ impl State {
             asked,
         };
         let may_wait = questions.iter().any(|(.., wanted)| wanted.may_wait());
-        let key = self.begin(Origin::Connection(connection.clone()), number, 0, body);
+        let origin = Origin::Connection(connection.clone());
+        let key = self.begin(origin, number, body_bytes, body);
         let mut elsewhere = ByCore::default();
-        for (index, (_, place, wanted)) in (0..).zip(questions) {
+        for ((index, (_, place, wanted)), known) in (0..).zip(questions).zip(known) {
+            if let Some(answer) = known {
+                self.entry_grouped(key, index, Ok(answer));
+                continue;
+            }
             let place = admitted.clone().and(place);
             match place {
                 Ok(Place::Here(log)) => self.group_here(key, index, log, wanted),

@@ -25,6 +25,7 @@ use tackboard_logic::{
             CommitEntry, Effect, GroupSettings, Input, Join, JoinRefusal, Joined, MemberRef,
             NamedPartition, StoreId, Sync, Synced, Waiter,
         },
+        length::{commit_bytes, partition_bytes, shorten_commit},
     },
     metadata::{Command, CreateTopic, MetadataRefusal, Topic},
     shard::interface::{LogConfig, LogId},
@@ -117,6 +118,40 @@ impl GroupRequest {
     /// Whether it is answered when other members have done something, for as long as they like.
     pub fn may_wait(&self) -> bool {
         matches!(self, GroupRequest::Join(_) | GroupRequest::Sync(_))
+    }
+
+    /// Bytes that it carries, about.
+    fn byte_length(&self) -> u64 {
+        let length = match self {
+            Self::Join(join) => join.byte_length(),
+            Self::Sync(sync) => sync.byte_length(),
+            Self::Commit(commit) => commit_bytes(&commit.entries),
+            Self::DeleteOffsets(_, partitions) | Self::Offsets(_, Some(partitions)) => {
+                partitions.iter().map(partition_bytes).sum()
+            }
+            // Names, of which each counts as an entry.
+            Self::Heartbeat(..) | Self::Leave(..) | Self::Delete(_) => 0,
+            Self::Offsets(_, None) | Self::Describe(_) | Self::List => 0,
+        };
+        length as u64
+    }
+
+    /// Leaves out what no group has room for. What nobody but the client has to learn of is its answer.
+    fn shorten(&mut self, metadata_bytes_max: usize) -> Option<GroupAnswer> {
+        match self {
+            Self::Join(join) => {
+                let code = join.check_length().err()?;
+                let member_id = Arc::from(join.member_id.as_str());
+                let refusal = JoinRefusal { code, member_id };
+                return Some(GroupAnswer::Joined(Err(refusal)));
+            }
+            Self::Sync(sync) => sync.shorten(),
+            Self::Commit(commit) => {
+                shorten_commit(&commit.group, &mut commit.entries, metadata_bytes_max);
+            }
+            _ => {}
+        }
+        None
     }
 
     /// The group that the answer names, where requests name several; else nothing.
