@@ -356,3 +356,53 @@ fn heads_that_ask_for_too_much_are_refused_and_the_connection_goes_on() {
     let found = read_head::<native::FindCoordinatorResponse<'_>>(&answer.head).unwrap();
     assert_eq!(found.error_code(), ErrorCode::InvalidGroupId.code());
 }
+
+#[test]
+fn a_topic_that_is_deleted_keeps_neither_commits_nor_the_group_waiting() {
+    let data = folder();
+    let broker = broker(data.path(), "0,1", FAST);
+    let address = broker.native_address().to_string();
+    topic(&address);
+    admin(&address)
+        .create_topic(&NewTopic::new("u").partitions(1))
+        .unwrap();
+    let producer = Producer::connect(&[&address], ProducerConfig::default()).unwrap();
+    producer.send("u", ProducerRecord::new("one")).unwrap();
+    producer.flush().unwrap();
+    let config = GroupConfig {
+        // By itself it commits when it gives partitions up, and no sooner.
+        auto_commit: Some(Duration::from_secs(3_600)),
+        ..config()
+    };
+    let mut consumer = GroupConsumer::connect(&[&address], config).unwrap();
+    consumer.subscribe(&["t", "u"]).unwrap();
+    let mut read = 0;
+    eventually("everything is read", || {
+        read += (&consumer.poll(Duration::from_millis(20)).unwrap())
+            .into_iter()
+            .count();
+        read == 41
+    });
+    admin(&address).delete_topic("u").unwrap();
+    // Nothing tells the member yet, so what it has of the topic is to be committed as well.
+    match consumer.commit() {
+        Err(Error::Refused(refusal)) => {
+            assert_eq!(refusal.code, ErrorCode::UnknownTopicOrPartition);
+            assert_eq!(refusal.topic.as_deref(), Some("u"));
+        }
+        other => panic!("{other:?}"),
+    }
+    let committed = admin(&address).group_offsets("g").unwrap();
+    let committed: Vec<_> = (committed.iter())
+        .map(|found| (found.partition.clone(), found.offset))
+        .collect();
+    let all = (0..4).map(|index| (NamedPartition::new("t", index), Some(Offset(10))));
+    assert_eq!(committed, Vec::from_iter(all));
+    // It gives everything up for another, and commits what it can.
+    let other = Member::start(&address, self::config());
+    eventually("both have a share", || {
+        let _ = consumer.poll(Duration::from_millis(20));
+        other.count() == 2 && consumer.assignment().len() == 2
+    });
+    consumer.close(Duration::from_secs(10)).unwrap();
+}

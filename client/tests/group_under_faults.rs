@@ -101,7 +101,7 @@ impl Simulation {
             rebalances: 0,
             again: 0,
             has_static: true,
-            has_commits: seed % 2 == 0,
+            has_commits: seed.is_multiple_of(2),
         }
     }
 

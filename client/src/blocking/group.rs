@@ -203,8 +203,9 @@ impl GroupConsumer {
     /// Commits everything that was handed out, and waits until that is stored.
     ///
     /// # Errors
-    /// [`Error::Refused`], [`Error::NotMember`]: nothing was committed, and others may read the partitions by now;
-    /// [`Error::TimedOut`] when no coordinator answers within `call_timeout`.
+    /// [`Error::NotMember`]: nothing was committed, and others may read the partitions by now; [`Error::Refused`]: of the
+    /// partition that it names nothing was, as of one whose topic was deleted; [`Error::TimedOut`] when no coordinator
+    /// answers within `call_timeout`: what comes of it is not known.
     pub fn commit(&mut self) -> Result<()> {
         self.with(|machine, _| machine.commit(true))?;
         self.await_commit()
@@ -237,7 +238,10 @@ impl GroupConsumer {
 
     fn await_commit(&mut self) -> Result<()> {
         let shared = &self.driver.shared;
-        shared.wait("a commit", |state| state.machine.commit_outcome())
+        let outcome = shared.wait("a commit", |state| state.machine.commit_outcome());
+        let mut inner = shared.lock();
+        inner.driven.machine.stop_waiting_for_commit();
+        outcome
     }
 
     /// What the member has.

@@ -95,7 +95,8 @@ impl Call for SetGroupOffsets<'_> {
     }
 
     fn read(&self, context: &Context, frame: &InFrame) -> Result<()> {
-        groups::read_commit(context, frame)
+        let refused = groups::read_commit(context, frame)?;
+        refused.into_values().next().map_or(Ok(()), Err)
     }
 }
 

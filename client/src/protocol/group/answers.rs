@@ -1,9 +1,12 @@
 //! What a coordinator's answers change.
 
+use std::collections::BTreeMap;
+
 use tackboard_schema::ErrorCode;
 use tackboard_schema::consumer_protocol::Assignment;
 
 use super::assignor::NamedPartition;
+use super::commits::Batch;
 use super::machine::{GroupEvent, GroupMachine};
 use super::membership::Phase;
 use super::{AskKind, GroupAsk};
@@ -41,6 +44,17 @@ fn verdict(fault: &Error) -> Verdict {
         ErrorCode::UnknownMemberId => Verdict::Out { keeps_id: false },
         code if code.retriable() => Verdict::Again,
         _ => Verdict::Final,
+    }
+}
+
+/// The same of the offset of one partition. A coordinator that may not know of a topic yet says so otherwise: one that
+/// doesn't exist won't come to.
+fn verdict_of_offset(fault: &Error) -> Verdict {
+    match fault {
+        Error::Refused(refusal) if refusal.code == ErrorCode::UnknownTopicOrPartition => {
+            Verdict::Final
+        }
+        _ => verdict(fault),
     }
 }
 
@@ -196,22 +210,18 @@ impl GroupMachine {
     }
 
     fn committed_or_not(&mut self, answer: Option<(Context, InFrame)>, is_current: bool, now: Now) {
-        let Some(batch) = self.commits.end() else {
+        let Some(mut batch) = self.commits.end() else {
             return;
         };
         let read = answer.map(|(context, frame)| groups::read_commit(&context, &frame));
         let fault = match read {
-            Some(Ok(())) => {
-                for (partition, offset) in &batch.offsets {
-                    // What is held since is another holding of it.
-                    if let (true, Some(holding)) = (is_current, self.holdings.0.get_mut(partition))
-                    {
-                        holding.committed = Some(*offset);
-                    }
+            Some(Ok(refused)) => match self.take_settled(&mut batch, refused, is_current) {
+                None => {
+                    self.commits.settle(&batch, Ok(()));
+                    return;
                 }
-                self.commits.settle(&batch, Ok(()));
-                return;
-            }
+                fault => fault,
+            },
             Some(Err(fault)) => Some(fault),
             None => None,
         };
@@ -241,6 +251,40 @@ impl GroupMachine {
             Verdict::Out { keeps_id } if is_current => self.put_out(keeps_id, now),
             _ => {}
         }
+    }
+
+    /// Takes out of the batch what is stored and what is refused for good. Returns why the rest was refused, if there is
+    /// a rest.
+    fn take_settled(
+        &mut self,
+        batch: &mut Batch,
+        mut refused: BTreeMap<NamedPartition, Error>,
+        is_current: bool,
+    ) -> Option<Error> {
+        let (mut final_refusal, mut rest_refusal) = (None, None);
+        for (partition, offset) in std::mem::take(&mut batch.offsets) {
+            match refused.remove(&partition) {
+                None => {
+                    // What is held since is another holding of it.
+                    if let (true, Some(holding)) = (is_current, self.holdings.0.get_mut(&partition))
+                    {
+                        holding.committed = Some(offset);
+                    }
+                }
+                Some(fault) if verdict_of_offset(&fault) == Verdict::Final => {
+                    final_refusal.get_or_insert(fault);
+                }
+                Some(fault) => {
+                    rest_refusal.get_or_insert(fault);
+                    batch.offsets.push((partition, offset));
+                }
+            }
+        }
+        let told = final_refusal.and_then(|fault| self.commits.refuse_some(batch, fault));
+        if let Some(refused) = told {
+            self.tell(GroupEvent::CommitFailed(refused));
+        }
+        rest_refusal
     }
 
     /// What is committed for new partitions. Asked in an earlier generation it says nothing: others may have read on.

@@ -1,5 +1,7 @@
 //! Offsets on their way to the coordinator: those that wait, those that are under way, and who wants to know.
 //!
+//! What the coordinator refuses of some partitions is settled for these alone: the rest is stored, or sent again.
+//!
 //! Invariants:
 //! 1. One request is in flight at a time, and one that failed is sent again together with what came to wait meanwhile,
 //!    the later offset of each partition counting: the coordinator sees them in order.
@@ -22,17 +24,28 @@ pub(super) struct Commits {
     waiting_ticket: u64,
     in_flight: Option<Batch>,
     last_ticket: u64,
-    /// The commit that a caller waits for, and what came of it.
-    awaited: Option<(u64, Option<Result<()>>)>,
+    awaited: Option<Awaited>,
     pub(super) failures: u32,
     pub(super) blocked_until: Now,
+}
+
+/// The commit that a caller waits for.
+#[derive(Debug)]
+struct Awaited {
+    ticket: u64,
+    /// The first refusal of something that belongs to it.
+    refusal: Option<Error>,
+    outcome: Option<Result<()>>,
 }
 
 /// One request.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) offsets: Vec<(NamedPartition, Offset)>,
+    /// The last caller's commit of which it holds anything; 0: none.
     ticket: u64,
+    /// The rest of that commit is yet to be sent.
+    is_part: bool,
 }
 
 impl Commits {
@@ -71,20 +84,28 @@ impl Commits {
 
     /// The caller will ask for the outcome of this commit.
     pub(super) fn wait_for(&mut self, ticket: u64) {
-        let done = (ticket == 0).then_some(Ok(()));
-        self.awaited = Some((ticket, done));
+        self.awaited = Some(Awaited {
+            ticket,
+            refusal: None,
+            outcome: (ticket == 0).then_some(Ok(())),
+        });
+    }
+
+    /// The caller asks no more.
+    pub(super) fn stop_waiting(&mut self) {
+        self.awaited = None;
     }
 
     /// What came of the commit that was waited for, once.
     pub(super) fn take_outcome(&mut self) -> Option<Result<()>> {
-        let (_, outcome) = self.awaited.as_ref()?;
-        outcome.as_ref()?;
-        self.awaited.take()?.1
+        let outcome = self.awaited.as_mut()?.outcome.take()?;
+        self.awaited = None;
+        Some(outcome)
     }
 
     /// Whether [`Self::take_outcome`] has something.
     pub(super) fn has_outcome(&self) -> bool {
-        matches!(&self.awaited, Some((_, Some(_))))
+        (self.awaited.as_ref()).is_some_and(|awaited| awaited.outcome.is_some())
     }
 
     /// The next request: as much as one may hold.
@@ -95,12 +116,17 @@ impl Commits {
             self.waiting = offsets.split_off(&first_left);
         }
         // A commit is done when the last of it is.
-        let ticket = match self.waiting.is_empty() {
-            true => std::mem::take(&mut self.waiting_ticket),
-            false => 0,
+        let is_part = !self.waiting.is_empty();
+        let ticket = match is_part {
+            true => self.waiting_ticket,
+            false => std::mem::take(&mut self.waiting_ticket),
         };
         let offsets = offsets.into_iter().collect();
-        self.in_flight.insert(Batch { offsets, ticket })
+        self.in_flight.insert(Batch {
+            offsets,
+            ticket,
+            is_part,
+        })
     }
 
     /// The request is under way no longer.
@@ -116,10 +142,26 @@ impl Commits {
         self.waiting_ticket = self.waiting_ticket.max(batch.ticket);
     }
 
+    /// What belongs to the batch was refused for good, and goes on without. Returns the refusal if no caller waits to be
+    /// told.
+    pub(super) fn refuse_some(&mut self, batch: &Batch, fault: Error) -> Option<Error> {
+        match self.awaited_by(batch.ticket) {
+            Some(awaited) => {
+                awaited.refusal.get_or_insert(fault);
+                None
+            }
+            None => Some(fault),
+        }
+    }
+
     /// It was carried out, or refused for good. Returns the refusal if no caller waits to be told.
     pub(super) fn settle(&mut self, batch: &Batch, outcome: Result<()>) -> Option<Error> {
         self.failures = 0;
-        self.tell(batch.ticket, outcome)
+        match outcome {
+            Err(fault) if batch.is_part => self.refuse_some(batch, fault),
+            _ if batch.is_part => None,
+            outcome => self.tell(batch.ticket, outcome),
+        }
     }
 
     /// Nothing that waits can be committed any more. Returns the refusal if no caller waits to be told of it.
@@ -133,13 +175,21 @@ impl Commits {
         }
     }
 
+    /// Whoever waits for this commit, or for one before it.
+    fn awaited_by(&mut self, ticket: u64) -> Option<&mut Awaited> {
+        let is_waiting =
+            |awaited: &&mut Awaited| awaited.ticket <= ticket && awaited.outcome.is_none();
+        self.awaited.as_mut().filter(is_waiting)
+    }
+
     fn tell(&mut self, ticket: u64, outcome: Result<()>) -> Option<Error> {
-        match &mut self.awaited {
-            Some((awaited, slot)) if *awaited <= ticket && slot.is_none() => {
-                *slot = Some(outcome);
+        match self.awaited_by(ticket) {
+            Some(awaited) => {
+                let refusal = awaited.refusal.take();
+                awaited.outcome = Some(refusal.map_or(outcome, Err));
                 None
             }
-            _ => outcome.err(),
+            None => outcome.err(),
         }
     }
 }
@@ -204,5 +254,58 @@ mod tests {
         let batch = commits.end().unwrap();
         commits.settle(&batch, Ok(()));
         assert!(commits.has_outcome());
+    }
+
+    #[test]
+    fn a_part_that_is_refused_is_told_though_the_rest_is_stored() {
+        let mut commits = Commits::default();
+        let count = ENTRIES_MAX as i32 + 1;
+        let all = || (0..count).map(|partition| at(partition, 1));
+        for is_awaited in [true, false] {
+            let ticket = commits.ask(all());
+            if is_awaited {
+                commits.wait_for(ticket);
+            }
+            commits.start();
+            let batch = commits.end().unwrap();
+            let told = commits.settle(&batch, Err(Error::Closed));
+            assert_eq!(told.is_some(), !is_awaited, "once, to the one or the other");
+            commits.start();
+            let batch = commits.end().unwrap();
+            assert!(commits.settle(&batch, Ok(())).is_none());
+            match commits.take_outcome() {
+                None => assert!(!is_awaited),
+                Some(outcome) => assert!(is_awaited && outcome.is_err()),
+            }
+        }
+    }
+
+    #[test]
+    fn what_becomes_of_a_commit_that_was_waited_for_in_vain_is_told_as_if_nobody_had() {
+        let mut commits = Commits::default();
+        let ticket = commits.ask([at(0, 1)]);
+        commits.wait_for(ticket);
+        commits.start();
+        commits.stop_waiting();
+        let batch = commits.end().unwrap();
+        assert!(commits.settle(&batch, Err(Error::Closed)).is_some());
+        assert!(!commits.has_outcome());
+    }
+
+    #[test]
+    fn partitions_that_are_refused_do_not_keep_the_others_waiting() {
+        let mut commits = Commits::default();
+        let ticket = commits.ask([at(0, 1), at(1, 1)]);
+        commits.wait_for(ticket);
+        commits.start();
+        let mut batch = commits.end().unwrap();
+        assert!(commits.refuse_some(&batch, Error::Closed).is_none());
+        batch.offsets.remove(0);
+        commits.again(batch);
+        assert_eq!(commits.start().offsets, [at(1, 1)]);
+        assert!(!commits.has_outcome(), "the rest is under way");
+        let batch = commits.end().unwrap();
+        assert!(commits.settle(&batch, Ok(())).is_none());
+        assert!(matches!(commits.take_outcome(), Some(Err(Error::Closed))));
     }
 }

@@ -290,6 +290,11 @@ impl GroupMachine {
         self.commits.take_outcome()
     }
 
+    /// The caller waits for the outcome no longer: a refusal is an event from now on.
+    pub fn stop_waiting_for_commit(&mut self) {
+        self.commits.stop_waiting();
+    }
+
     /// What the group has committed for a partition of the member's, as far as the member knows.
     pub fn committed(&self, topic: &str, partition: PartitionIndex) -> Result<Option<Offset>> {
         Ok(self.holding(topic, partition)?.committed)

@@ -1,6 +1,7 @@
 //! What is asked of the coordinator of a group, and what it answers. On our own wire only: through Kafka's, clients of
 //! Kafka's are members.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, Vector, WIPOffset};
@@ -375,11 +376,26 @@ fn commit_request<'b>(
     })
 }
 
-/// The first refusal, if there is one.
-pub(crate) fn read_commit(context: &Context, frame: &InFrame) -> Result<()> {
+/// What was refused, by partition; of all others the offsets are stored.
+pub(crate) fn read_commit(
+    context: &Context,
+    frame: &InFrame,
+) -> Result<BTreeMap<NamedPartition, Error>> {
     let committed = context.read::<native::OffsetCommitResponse<'_>>(own(context, frame)?)?;
     context.check(committed.error_code(), committed.message())?;
-    check_results(context, committed.results())
+    let results = committed.results().unwrap_or_default().iter();
+    let refused = results.filter_map(|result| {
+        let fault = refusal_of(
+            context,
+            result.topic(),
+            result.partition(),
+            result.error_code(),
+            result.message(),
+        );
+        let partition = NamedPartition::new(result.topic(), result.partition());
+        fault.err().map(|fault| (partition, fault))
+    });
+    Ok(refused.collect())
 }
 
 /// The first refusal among the results of partitions.
