@@ -406,3 +406,15 @@ fn a_topic_that_is_deleted_keeps_neither_commits_nor_the_group_waiting() {
     });
     consumer.close(Duration::from_secs(10)).unwrap();
 }
+
+#[test]
+fn a_member_may_wait_for_ever_for_events_and_for_its_leave() {
+    let data = folder();
+    let broker = broker(data.path(), "0", FAST);
+    let address = broker.native_address().to_string();
+    topic(&address);
+    let mut consumer = GroupConsumer::connect(&[&address], config()).unwrap();
+    consumer.subscribe(&["t"]).unwrap();
+    assert!(!consumer.poll(Duration::MAX).unwrap().is_empty());
+    consumer.close(Duration::MAX).unwrap();
+}

@@ -521,3 +521,31 @@ fn a_consumer_goes_on_where_it_was_when_connections_are_cut() {
         }
     }
 }
+
+#[test]
+fn whoever_wants_to_wait_for_ever_may_say_so() {
+    let (_server, brokers) = start(&[("t", 1)]);
+    let client = ClientConfig {
+        connect_timeout: Duration::MAX,
+        call_timeout: Duration::MAX,
+        ..ClientConfig::default()
+    };
+    let config = ProducerConfig {
+        client: client.clone(),
+        ..ProducerConfig::default()
+    };
+    let producer = Producer::connect(&brokers, config).unwrap();
+    let delivery = producer
+        .send_tracked("t", ProducerRecord::new("one"))
+        .unwrap();
+    assert!(delivery.wait_timeout(Duration::MAX).unwrap().is_ok());
+    let config = ConsumerConfig {
+        client: client.clone(),
+        ..ConsumerConfig::default()
+    };
+    let mut consumer = Consumer::connect(&brokers, config).unwrap();
+    consumer.assign_topic("t", Start::Earliest).unwrap();
+    assert!(!consumer.poll(Duration::MAX).unwrap().is_empty());
+    let mut admin = Admin::connect(&brokers, client).unwrap();
+    assert_eq!(admin.list_topics().unwrap().len(), 1);
+}

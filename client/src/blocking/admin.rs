@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tackboard_schema::native::HeadBuilder;
 use tackboard_schema::{ErrorCode, Offset, PartitionIndex};
 
-use super::ambient::seed;
+use super::ambient::{deadline_after, seed};
 use super::dial::dial;
 use crate::admin::{
     ClusterDescription, CreatedTopic, GroupDescription, GroupSummary, ListedOffset, NewTopic,
@@ -379,7 +379,7 @@ impl Session {
         question: &Question<'_>,
         timeout: Duration,
     ) -> Result<(Context, InFrame)> {
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline_after(timeout);
         let mut heads = HeadBuilder::new();
         let sent = (self.connection).send(question, &mut heads, Some(()), Now::default());
         sent.map_err(|(refused, _)| {

@@ -1,11 +1,11 @@
 //! Reads records from threads. Fetching goes on in the background, up to the configured bound.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tackboard_schema::{Offset, PartitionIndex};
 
-use super::ambient::seed;
+use super::ambient::{deadline_after, seed};
 use super::driver::{Driven, Driver, News};
 use crate::config::ConsumerConfig;
 use crate::consumed::{Records, Start};
@@ -117,7 +117,7 @@ impl Consumer {
     /// error before it has been so for `call_timeout`.
     pub fn poll(&mut self, timeout: Duration) -> Result<Records> {
         let shared = &self.driver.shared;
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline_after(timeout);
         let polled = shared.wait_until(deadline, |state| match state.machine.poll(shared.now()) {
             Ok(chunks) if chunks.is_empty() => None,
             polled => Some(polled),

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use super::ambient::deadline_after;
 use crate::error::Result;
 use crate::record::{BatchReport, RecordPosition};
 
@@ -53,7 +54,7 @@ impl Delivery {
 
     /// The same, but `None` when that takes longer than `timeout`.
     pub fn wait_timeout(&self, timeout: Duration) -> Option<Result<RecordPosition>> {
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline_after(timeout);
         let mut report = self
             .fate
             .report

@@ -5,12 +5,13 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::ambient::deadline_after;
 use crate::error::Result;
 use crate::system::unreachable;
 
 /// Connects to the first of the name's addresses that answers, with Nagle's delay off.
 pub(super) fn dial(address: &Arc<str>, timeout: Duration) -> Result<TcpStream> {
-    let deadline = Instant::now() + timeout;
+    let deadline = deadline_after(timeout);
     let candidates: Vec<SocketAddr> = address
         .to_socket_addrs()
         .map_err(|error| unreachable(address, &error))?

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use ahash::AHashMap;
 use bytes::{Buf, Bytes};
 
+use super::ambient::deadline_after;
 use super::dial::dial;
 use crate::config::ClientConfig;
 use crate::error::{Error, Result};
@@ -242,7 +243,7 @@ impl<D: Driven> Shared<D> {
         mut look: impl FnMut(&mut D) -> Option<Result<T>>,
     ) -> Result<T> {
         let timeout = self.config.call_timeout;
-        let waited = self.wait_until(Instant::now() + timeout, &mut look);
+        let waited = self.wait_until(deadline_after(timeout), &mut look);
         waited.unwrap_or_else(|| {
             Err(Error::TimedOut {
                 what: what.into(),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tackboard_schema::{Offset, PartitionIndex};
 
-use super::ambient::seed;
+use super::ambient::{deadline_after, seed};
 use super::driver::{Driven, Driver, News};
 use crate::config::GroupConfig;
 use crate::consumed::{Records, Start};
@@ -153,10 +153,10 @@ impl GroupConsumer {
         if self.is_telling {
             return Ok(Records::default());
         }
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline_after(timeout);
         loop {
             let shared = &self.driver.shared;
-            let until = deadline.min(Instant::now() + self.poll_wait_max);
+            let until = deadline.min(deadline_after(self.poll_wait_max));
             let polled = shared.wait_until(until, |state| match state.machine.poll(shared.now()) {
                 Ok(Polled::Records(chunks)) if chunks.is_empty() => None,
                 polled => Some(polled),
@@ -310,7 +310,7 @@ impl GroupConsumer {
     }
 
     fn leave(&mut self, is_done: bool, timeout: Duration) -> Result<()> {
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline_after(timeout);
         self.with(|machine, _| {
             machine.leave(is_done);
             Ok(())
