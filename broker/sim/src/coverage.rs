@@ -145,6 +145,26 @@ events! {
     RecordsDeleted = required,
     /// Batches were lost that nothing promised to keep.
     LegitimateLoss = required,
+    /// A coordinator of groups has read back what it had stored.
+    GroupsLoaded = required,
+    /// A coordinator's log was written anew, and begins there.
+    GroupsRewritten = required,
+    /// A member was told of a generation.
+    GroupJoined = required,
+    /// A member was told its part.
+    GroupSynced = required,
+    /// A commit was acknowledged.
+    OffsetCommitted = required,
+    /// A commit was refused.
+    CommitRefused = required,
+    /// Offsets were deleted on request.
+    OffsetsDeleted = required,
+    /// So was a group.
+    GroupDeleted = required,
+    /// Offsets were forgotten for their age, or for their topic.
+    OffsetsExpired = required,
+    /// An append of a coordinator failed.
+    StoreFailed = required,
     /// A ledger write.
     LedgerWrite,
     /// A ledger was written anew into its other file.

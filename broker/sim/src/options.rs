@@ -1,6 +1,7 @@
 //! What kind of world a seed makes: every seed draws its own mixture, so that each fault is rare in some runs, common in others
 //! and absent in many.
 
+use tackboard_logic::group::interface::GroupSettings;
 use tackboard_logic::shard::interface::{LogConfig, RetentionClock, ShardConfig, SyncCosts};
 use tackboard_schema::{Acks, CoreId, Durability};
 
@@ -23,6 +24,61 @@ pub struct Faults {
     pub stuck: u64,
     /// Whether ledger I/O may fail too: the process then stops.
     pub in_ledger: bool,
+}
+
+/// What there is of groups.
+#[derive(Clone, Debug)]
+pub struct GroupOptions {
+    /// Coordinators, each with its partition of the internal topic; 0: no groups.
+    pub coordinators: u64,
+    /// Groups.
+    pub groups: u64,
+    /// Members of all groups.
+    pub members: u64,
+    /// Their settings.
+    pub settings: GroupSettings,
+    /// A batch of a coordinator's records is ended when it is so long.
+    pub batch_bytes: usize,
+    /// Segments of the internal topic.
+    pub segment_bytes: u64,
+    /// Its log is not written anew before it is so long.
+    pub rewrite_bytes_min: u64,
+}
+
+impl GroupOptions {
+    fn draw(rng: &mut Rng) -> Self {
+        let segment_bytes = rng.pick(&[16 << 10, 64 << 10]);
+        Self {
+            coordinators: rng.pick(&[0, 0, 1, 2]),
+            groups: rng.between(1, 4),
+            members: rng.between(1, 10),
+            settings: GroupSettings {
+                session_timeout_min_ms: 1,
+                initial_rebalance_delay_ms: rng.pick(&[0, 100, 3_000]),
+                offsets_retention_ms: rng.pick(&[2_000, 3_600_000, 7 * 24 * 3_600_000]),
+                offsets_retention_check_ms: rng.pick(&[100, 600_000]),
+                ..GroupSettings::default()
+            },
+            batch_bytes: rng.pick(&[1, 300, 256 << 10]),
+            segment_bytes,
+            // What lies in the segment with the new beginning stays.
+            rewrite_bytes_min: segment_bytes * rng.pick(&[2, 4]),
+        }
+    }
+
+    /// What governs the internal topic's logs, whatever else would: nothing is old for its age or place, and everything
+    /// is durable.
+    pub fn internal_log(&self, own: LogConfig) -> LogConfig {
+        LogConfig {
+            retention_ms: None,
+            retention_bytes: None,
+            yields_to_budget: false,
+            segment_bytes: self.segment_bytes,
+            batch_bytes_max: 1 << 20,
+            durability: Durability::Fsync,
+            ..own
+        }
+    }
 }
 
 /// The mixture of one seed.
@@ -84,6 +140,8 @@ pub struct Options {
     pub checkpoint_bytes: u64,
     /// What syncs are believed to cost at first; without, the file system can't be synced as a whole.
     pub sync_costs: Option<SyncCosts>,
+    /// Consumer groups.
+    pub groups: GroupOptions,
 }
 
 impl Options {
@@ -164,6 +222,8 @@ impl Options {
                 }
                 aside.pick(&[1, 4 << 10, 32 << 10, 1 << 20])
             },
+            // A stream of its own.
+            groups: GroupOptions::draw(&mut Rng::new(!rng.clone().next_u64())),
         }
     }
 

@@ -5,6 +5,7 @@ mod acknowledged;
 mod budget;
 mod damage;
 mod deletion;
+mod groups;
 mod interval;
 mod lookup;
 mod placement;
@@ -19,6 +20,10 @@ pub use acknowledged::{acknowledged, answer, high_watermark_is_kept, locate};
 pub use budget::{SpaceView, budget};
 pub use damage::damage;
 pub use deletion::{deletion_refused, records_deleted};
+pub use groups::{
+    commit_acknowledged, commit_taken, expired, joined, loaded, note_recorded, owner, recorded,
+    settle, shown, synced, written_anew,
+};
 pub use interval::{forgive_standstill, note_high_watermark, promise_what_is_old};
 pub use lookup::time_lookup;
 pub use placement::{placement, producer_may_be_forgotten};

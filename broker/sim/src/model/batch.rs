@@ -65,6 +65,18 @@ impl Batch {
         }
     }
 
+    /// A batch that somebody else has built.
+    pub fn of(id: u64, bytes: Vec<u8>, timestamps: Vec<i64>) -> Self {
+        let header = BatchHeader::read(&bytes).expect("the batch was just built");
+        Self {
+            id,
+            bytes,
+            header,
+            timestamps,
+            stamp: None,
+        }
+    }
+
     /// How many records it has.
     pub fn count(&self) -> i64 {
         self.timestamps.len() as i64

@@ -4,9 +4,11 @@
 //! nothing of segments, indexes or ledgers; the checkers in [`crate::check`] compare the two.
 
 mod batch;
+mod group;
 mod partition;
 mod producer;
 
 pub use batch::{Batch, Stamp};
+pub use group::{Commit, Generation, GroupTopic, GroupTruth, OffsetTruth, Recorded};
 pub use partition::{Cutting, Partition, Placed};
 pub use producer::{Expected, ProducerTruth, next_sequence};

@@ -65,6 +65,8 @@ pub struct Partition {
     pub cutting: Option<Cutting>,
     /// It was cut at some time, so that it may ask to look for the leader anew.
     pub was_cut: bool,
+    /// Of the topic that coordinators of groups alone write to.
+    pub internal: bool,
     /// The topic was deleted.
     pub deleted: bool,
     /// Every batch that may still be in the log, in order and without gaps.
@@ -110,6 +112,7 @@ impl Partition {
             granted_epoch: 0,
             cutting: None,
             was_cut: false,
+            internal: false,
             deleted: false,
             sequence: VecDeque::new(),
             end: 0,

@@ -137,6 +137,7 @@ impl World {
             hosts,
             open: BTreeMap::new(),
             out_of_service: Default::default(),
+            coordinators: BTreeMap::new(),
             operations: BTreeMap::new(),
             next_operation: 0,
             generation,
@@ -242,6 +243,9 @@ impl World {
         self.host(core).partitions.insert(log, number);
         self.process_mut().open.insert(number, (core, log));
         self.give(core, Input::Open(Box::new(open)));
+        if self.partition(number).internal {
+            self.begin_load(number);
+        }
     }
 
     fn take_recovered(&mut self, number: u32, class: RestartClass, recovered: &RecoveredLog) {

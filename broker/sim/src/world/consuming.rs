@@ -90,6 +90,8 @@ pub(super) struct Consumer {
     reads: usize,
     /// Reads everything from the beginning and never turns back.
     auditor: bool,
+    /// Reads for the coordinator of this partition.
+    coordinator: Option<u32>,
     /// What the fetch under way asked for, in its order.
     asked: Vec<(u32, i64, u32)>,
 }
@@ -110,6 +112,21 @@ impl World {
         self.consumers.len() - 1
     }
 
+    /// Reads a partition of the internal topic whenever its coordinator comes into being.
+    pub(super) fn add_coordinators_reader(&mut self, number: u32) {
+        self.push_consumer([(number, 0)].into(), true);
+        let consumer = self.consumers.last_mut().expect("it was just added");
+        consumer.coordinator = Some(number);
+    }
+
+    /// A coordinator's log is to be read from here on.
+    pub(super) fn read_from(&mut self, number: u32, offset: i64) {
+        let mut consumers = self.consumers.iter();
+        let index = consumers.position(|consumer| consumer.coordinator == Some(number));
+        let index = index.expect("each of these partitions has a reader");
+        self.consumers[index].positions = [(number, offset)].into();
+    }
+
     fn push_consumer(&mut self, positions: BTreeMap<u32, i64>, auditor: bool) {
         let consumer = Consumer {
             positions,
@@ -117,6 +134,7 @@ impl World {
             fetch: 0,
             reads: 0,
             auditor,
+            coordinator: None,
             asked: Vec::new(),
         };
         self.consumers.push(consumer);
@@ -128,6 +146,10 @@ impl World {
     pub(super) fn consume(&mut self, index: usize) {
         let pause = self.pause_us();
         self.schedule(pause, Event::Consumer(index));
+        let coordinator = self.consumers[index].coordinator;
+        if coordinator.is_some_and(|number| !self.reads_for_coordinator(number)) {
+            return;
+        }
         if self.rests() {
             return;
         }
@@ -382,6 +404,9 @@ impl World {
             bytes,
             &mut self.disk,
         );
+        if self.consumers[index].coordinator.is_some() {
+            self.take_loaded(number, bytes);
+        }
         self.move_to(index, number, next);
     }
 

@@ -72,8 +72,10 @@ impl World {
 
     /// What became of a deletion.
     pub(super) fn records_deleted(&mut self, ticket: u64, outcome: Result<Offset, Refusal>) {
-        let Some(Waiting::DeleteRecords(deletion)) = self.waiting.remove(&ticket) else {
-            panic!("{ticket} is no deletion, or was answered before");
+        let deletion = match self.waiting.remove(&ticket) {
+            Some(Waiting::DeleteRecords(deletion)) => deletion,
+            Some(Waiting::Rewritten { number }) => return self.group_log_advanced(number, outcome),
+            _ => panic!("{ticket} is no deletion, or was answered before"),
         };
         let faulty = self.faults_were_injected();
         let partition = &mut self.partitions[deletion.partition as usize];

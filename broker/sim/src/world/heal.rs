@@ -9,6 +9,9 @@ use crate::coverage::Event as Seen;
 /// Virtual time within which everything must be well again.
 const HEALED_WITHIN_US: u64 = 20 * 60 * 1_000_000;
 
+/// Longest pause of producers and consumers while groups come to rest, which takes its time-outs.
+const HEALING_PAUSE_US: u64 = 200_000;
+
 impl World {
     /// Stops all faults, restarts what is impaired, and reads everything back.
     pub(super) fn heal_and_audit(&mut self) {
@@ -45,6 +48,7 @@ impl World {
         self.run_until(deadline, "every batch is acknowledged", |world| {
             world.producers_are_content()
         });
+        self.heal_groups(deadline);
         self.run_until(deadline, "the logs are within their budget", |world| {
             world.is_within_budget()
         });
@@ -55,6 +59,22 @@ impl World {
             world.process.is_none()
         });
         self.see(Seen::Audit);
+    }
+
+    /// Members agree, and coordinators write anew what is too long.
+    fn heal_groups(&mut self, deadline: u64) {
+        if self.members.is_empty() {
+            return;
+        }
+        let pause_us_max = std::mem::replace(&mut self.options.pause_us_max, HEALING_PAUSE_US);
+        self.settle_static_names();
+        self.run_until(deadline, "every group is stable", |world| {
+            world.groups_are_stable()
+        });
+        self.run_until(deadline, "the logs of groups are short", |world| {
+            world.group_logs_are_short()
+        });
+        self.options.pause_us_max = pause_us_max;
     }
 
     /// A shutdown that waits for I/O that never completes is cut short, as its deadline does.

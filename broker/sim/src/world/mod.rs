@@ -5,6 +5,7 @@
 //! - [`boot`]: from the files on disk to serving shards, [`crash`]: and the ways back;
 //! - [`turn`]: inputs in, effects out, [`io`]: what becomes of effects that take time;
 //! - [`producing`], [`consuming`]: the clients;
+//! - [`coordinating`], [`grouping`]: coordinators of consumer groups, and members;
 //! - [`truncating`]: ends of logs are cut off, [`deleting`]: and beginnings;
 //! - [`chaos`]: what happens out of the blue, [`heal`]: how it must end.
 //!
@@ -13,8 +14,10 @@
 mod boot;
 mod chaos;
 mod consuming;
+mod coordinating;
 mod crash;
 mod deleting;
+mod grouping;
 mod heal;
 mod io;
 mod process;
@@ -32,11 +35,12 @@ use tackboard_schema::{PartitionIndex, TimestampMs, TopicId, TopicPartition};
 use crate::clock::Clock;
 use crate::coverage::{Coverage, Event as Seen};
 use crate::disk::Disk;
-use crate::model::Partition;
+use crate::model::{GroupTopic, GroupTruth, Partition};
 use crate::options::Options;
 use crate::rng::Rng;
 
 use consuming::Consumer;
+use grouping::{Asked, Member};
 use process::Process;
 use producing::{Producer, Waiting};
 
@@ -68,6 +72,14 @@ enum Event {
     Producer(usize),
     /// A consumer acts.
     Consumer(usize),
+    /// A coordinator is told the time, or goes on reading.
+    Coordinator { incarnation: u32, number: u32 },
+    /// A coordinator is told of an append that has ended.
+    Stored { incarnation: u32, number: u32 },
+    /// A member of a group acts.
+    Member(usize),
+    /// Somebody who is no member acts on groups.
+    Operator,
     /// A process is started.
     Boot,
 }
@@ -96,6 +108,18 @@ pub(crate) struct World {
     next_ticket: u64,
     next_batch: u64,
     next_producer_id: i64,
+    /// Partitions of the internal topic.
+    internal: Vec<u32>,
+    /// What is true of groups, by name.
+    groups: BTreeMap<String, GroupTruth>,
+    members: Vec<Member>,
+    /// What each group reads.
+    reads: Vec<GroupTopic>,
+    group_topics: u64,
+    /// What coordinators have been asked and not answered.
+    asked: BTreeMap<u64, Asked>,
+    /// The number of the last commit.
+    next_commit: i64,
     builder: BatchBuilder,
     /// Bad things happen.
     chaos: bool,
@@ -133,6 +157,13 @@ impl World {
             next_ticket: 0,
             next_batch: 0,
             next_producer_id: 0,
+            internal: Vec::new(),
+            groups: BTreeMap::new(),
+            members: Vec::new(),
+            reads: Vec::new(),
+            group_topics: 0,
+            asked: BTreeMap::new(),
+            next_commit: 0,
             builder: BatchBuilder::new(TimestampMs(0)),
             chaos: true,
             producing: true,
@@ -165,6 +196,7 @@ impl World {
         for _ in 0..self.options.consumers {
             self.add_consumer();
         }
+        self.populate_groups();
         self.schedule(0, Event::Boot);
     }
 
@@ -198,22 +230,31 @@ impl World {
         match event {
             Event::Producer(producer) => self.produce(producer),
             Event::Consumer(consumer) => self.consume(consumer),
+            Event::Member(member) => self.act_as_member(member),
+            Event::Operator => self.act_as_operator(),
             Event::Boot => self.boot(),
             Event::Turn { incarnation, .. }
             | Event::Tick { incarnation, .. }
             | Event::FreeSpace { incarnation, .. }
             | Event::Io { incarnation, .. }
+            | Event::Coordinator { incarnation, .. }
+            | Event::Stored { incarnation, .. }
                 if incarnation != self.incarnation || self.process.is_none() => {}
             Event::Turn { core, .. } => self.turn(core),
             Event::Tick { core, .. } => self.tick(core),
             Event::FreeSpace { core, .. } => self.tell_free_space(core),
             Event::Io { operation, .. } => self.io_step(operation),
+            Event::Coordinator { number, .. } => self.look_after_coordinator(number),
+            Event::Stored { number, .. } => self.tell_stored(number),
         }
     }
 
-    /// A partition that exists, if there is one.
+    /// A partition that exists, if there is one; not of the internal topic, which the broker lets nobody change.
     fn pick_partition(&mut self) -> Option<u32> {
-        let live: Vec<u32> = self.live_partitions().collect();
+        let live = self.live_partitions();
+        let live: Vec<u32> = live
+            .filter(|number| !self.partitions[*number as usize].internal)
+            .collect();
         (!live.is_empty()).then(|| self.rng.pick(&live))
     }
 

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use tackboard_logic::shard::Shard;
 use tackboard_logic::shard::interface::{ChunkId, Effects, Input, LogId, PayloadId};
 
+use super::coordinating::Coordinating;
 use super::io::Operation;
 use crate::check::SpaceView;
 use crate::model::Batch;
@@ -17,6 +18,8 @@ pub(super) struct Process {
     pub(super) open: BTreeMap<u32, (usize, LogId)>,
     /// Partitions that were fenced or couldn't be opened.
     pub(super) out_of_service: BTreeSet<u32>,
+    /// Coordinators of groups by partition.
+    pub(super) coordinators: BTreeMap<u32, Coordinating>,
     pub(super) operations: BTreeMap<u64, Operation>,
     pub(super) next_operation: u64,
     /// The generation of the ledgers that it writes.

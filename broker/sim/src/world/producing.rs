@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use tackboard_logic::group::interface::StoreId;
 use tackboard_logic::shard::interface::{Append, Input, LogId, Produced, Refusal, Ticket};
 use tackboard_schema::{Acks, Durability, ErrorCode};
 
@@ -27,8 +28,17 @@ pub(super) enum Waiting {
     Fetch {
         consumer: usize,
     },
+    /// Records of a coordinator.
+    Store {
+        store: StoreId,
+        request: Request,
+    },
     Truncate(Cut),
     DeleteRecords(Deletion),
+    /// A coordinator has written its log anew.
+    Rewritten {
+        number: u32,
+    },
     /// The connection was lost; the broker doesn't know.
     Nobody {
         request: Option<Request>,
@@ -253,10 +263,14 @@ impl World {
             .waiting
             .remove(&ticket)
             .expect("an append is answered once");
-        let (producer, request) = match waiting {
-            Waiting::Produce { producer, request } => (Some(producer), Some(request)),
-            Waiting::Nobody { request } => (None, request),
-            Waiting::Fetch { .. } | Waiting::Truncate(_) | Waiting::DeleteRecords(_) => {
+        let (producer, store, request) = match waiting {
+            Waiting::Produce { producer, request } => (Some(producer), None, Some(request)),
+            Waiting::Store { store, request } => (None, Some(store), Some(request)),
+            Waiting::Nobody { request } => (None, None, request),
+            Waiting::Fetch { .. }
+            | Waiting::Truncate(_)
+            | Waiting::DeleteRecords(_)
+            | Waiting::Rewritten { .. } => {
                 panic!("{ticket} is no append")
             }
         };
@@ -272,6 +286,10 @@ impl World {
                 let partition = &self.partitions[request.partition as usize];
                 check::refusal(partition, &request.batch, refusal, expected, faulty);
             }
+        }
+        if let Some(store) = store {
+            let outcome = outcome.as_ref().map(|_| ()).map_err(|refusal| refusal.code);
+            self.batch_stored(request.partition, store, outcome);
         }
         if let Some(producer) = producer {
             self.hear(producer, ticket, outcome.map_err(|refusal| refusal.code));
@@ -398,6 +416,7 @@ impl World {
             }
         }
         self.forget_fetches();
+        self.forget_coordinators();
     }
 
     fn follow_deletion(&mut self, index: usize) {
