@@ -421,6 +421,7 @@ impl Group {
     }
 
     pub(super) fn check_invariants(&self) {
+        self.check_bytes();
         let prepares = self.state == GroupState::PreparingRebalance;
         assert_eq!(
             self.rebalance.is_some(),

@@ -164,6 +164,23 @@ impl Group {
         self.assignment_bytes = assignments.sum();
     }
 
+    /// Panics when what is counted is not what is held.
+    pub fn check_bytes(&self) {
+        let promised = self.promised.keys().map(|id| id.len());
+        let members = self.members.values();
+        let held: usize = members.clone().map(Member::bytes).chain(promised).sum();
+        assert_eq!(self.member_bytes, held, "{}: members", self.id);
+        let held: usize = members.map(|member| member.assignment.len()).sum();
+        assert_eq!(self.assignment_bytes, held, "{}: assignments", self.id);
+        let offsets = self.offsets.iter();
+        let offsets = offsets.map(|(key, held)| offset_bytes(&self.id, key, &held.value));
+        let doubtful = self.doubtful.keys().map(doubt_bytes);
+        let held: usize = offsets.chain(doubtful).sum();
+        assert_eq!(self.offset_bytes, held, "{}: offsets", self.id);
+        let held = self.recorded.as_ref().map_or(0, metadata_bytes);
+        assert_eq!(self.recorded_bytes, held, "{}: its record", self.id);
+    }
+
     /// Takes note of the newest record, or that there is none.
     pub fn set_recorded(&mut self, metadata: Option<GroupMetadata>) {
         self.recorded_bytes = metadata.as_ref().map_or(0, metadata_bytes);

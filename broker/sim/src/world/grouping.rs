@@ -297,9 +297,8 @@ impl World {
         let sync = Sync {
             group: group_name(member.group),
             member: member.reference(),
-            protocol_type: None,
-            protocol: None,
             assignments: assignments.unwrap_or_default(),
+            ..Sync::default()
         };
         let what = What::Sync {
             generation: member.generation,
