@@ -65,6 +65,31 @@ fn what_was_appended_is_read_back_from_frozen_chunks() {
 }
 
 #[test]
+fn what_arrives_little_by_little_takes_little_more_than_its_bytes_in_the_tail_cache() {
+    let (mut world, log) = world();
+    for index in 0..1_000_u32 {
+        world.append(log, batch(&[&index.to_be_bytes()], None, 5));
+        world.step(Input::TurnEnd);
+        world.complete_all();
+    }
+    let bytes = world.read_all(log, 0);
+    assert_eq!(world.shard.stats().fetched_disk, 0);
+    assert_eq!(
+        BatchHeader::read(&bytes).unwrap().base_offset,
+        Offset(0),
+        "everything is in the cache"
+    );
+    // The last chunk is whole: the log's partial block is still to be copied from it.
+    let entries = 1_000 * 16;
+    let held = world.shard.stats().tail_cache_bytes;
+    assert!(
+        held <= bytes.len() as u64 + entries + (16 << 10),
+        "{held} bytes for {}",
+        bytes.len()
+    );
+}
+
+#[test]
 fn without_a_tail_cache_the_same_bytes_come_from_disk() {
     let config = ShardConfig {
         tail_cache_bytes: 0,

@@ -9,7 +9,7 @@
 
 use std::{ops::Range, rc::Rc};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use glommio::{allocate_dma_buffer, io::DmaBuffer};
 use tackboard_logic::shard::interface::ChunkId;
 use tackboard_schema::{LeaderEpoch, Offset, record_batch::stamp};
@@ -21,6 +21,8 @@ enum State {
     /// Frozen, and not written yet. The second is where its bytes end.
     Cooling(DmaBuffer, usize),
     Frozen(Frozen),
+    /// Wholly written, and cut to the bytes that are still asked for. The first is where they begin.
+    Trimmed(usize, Bytes),
     /// While a state is replaced.
     Moving,
 }
@@ -49,7 +51,7 @@ pub struct Chunks {
 pub enum Part {
     /// In its buffer.
     Buffer(Rc<DmaBuffer>, Range<usize>),
-    /// Behind the cut.
+    /// Behind the cut, or in a chunk that was trimmed.
     Rest(Bytes),
 }
 
@@ -152,7 +154,14 @@ impl Chunks {
 
     /// Bytes of a frozen chunk, in one part or two.
     pub fn parts(&mut self, id: ChunkId, range: Range<usize>, mut give: impl FnMut(Part)) {
-        let frozen = self.chunk(id).frozen(usize::MAX);
+        let chunk = self.chunk(id);
+        if let State::Trimmed(from, bytes) = &chunk.state {
+            give(Part::Rest(
+                bytes.slice(range.start - from..range.end - from),
+            ));
+            return;
+        }
+        let frozen = chunk.frozen(usize::MAX);
         let cut = frozen.buffer.len();
         if range.start < cut {
             let inside = range.start..range.end.min(cut);
@@ -162,6 +171,16 @@ impl Chunks {
             let behind = range.start.max(cut) - cut..range.end - cut;
             give(Part::Rest(frozen.rest.slice(behind)));
         }
+    }
+
+    /// Keeps only `range` of a frozen chunk, in memory of that length. Readers that hold its buffer go on with it.
+    pub fn trim(&mut self, id: ChunkId, range: Range<usize>) {
+        let chunk = self.chunk(id);
+        let mut kept = BytesMut::zeroed(range.len());
+        chunk.copy(range.clone(), &mut kept);
+        chunk.state = State::Trimmed(range.start, kept.freeze());
+        let before = std::mem::replace(&mut chunk.capacity, range.len() as u32);
+        self.bytes -= u64::from(before) - range.len() as u64;
     }
 
     /// Forgets a chunk. Its bytes leave the account even while readers still hold it.
@@ -205,6 +224,7 @@ impl Chunk {
         let (buffer, rest) = match &self.state {
             State::Open(buffer) | State::Cooling(buffer, _) => (buffer, &[][..]),
             State::Frozen(frozen) => (&*frozen.buffer, &frozen.rest[..]),
+            State::Trimmed(..) => panic!("a trimmed chunk is only served from"),
             State::Moving => unreachable!("states are replaced within one call"),
         };
         let bytes = buffer.as_bytes();
@@ -273,6 +293,32 @@ mod tests {
             assert_eq!(chunks.bytes(), 16384 + 4096);
             chunks.release(ID);
             chunks.release(next);
+            assert_eq!(chunks.bytes(), 0);
+        });
+    }
+
+    #[test]
+    fn a_trimmed_chunk_keeps_its_own_bytes_where_they_were_and_gives_back_the_rest() {
+        on_executor(|| {
+            let mut chunks = Chunks::default();
+            let content = numbered(5000);
+            chunks.allocate(ID, 16384);
+            chunks.fill(ID, 0, &content);
+            chunks.freeze(ID, 5000);
+            let _written = chunks.to_write(ID, 0, 4096);
+            let mut held = Vec::new();
+            chunks.parts(ID, 3000..5000, |part| held.push(part));
+            chunks.trim(ID, 3000..5000);
+            assert_eq!(chunks.bytes(), 2000);
+            assert_eq!(all_parts(&mut chunks, 3000..5000), &content[3000..]);
+            assert_eq!(all_parts(&mut chunks, 4000..4200), &content[4000..4200]);
+            match &held[0] {
+                Part::Buffer(buffer, range) => {
+                    assert_eq!(&buffer.as_bytes()[range.clone()], &content[3000..4096]);
+                }
+                Part::Rest(_) => panic!("before it was trimmed it was served from its buffer"),
+            }
+            chunks.release(ID);
             assert_eq!(chunks.bytes(), 0);
         });
     }

@@ -47,6 +47,10 @@ impl State {
                 // The payload is the socket's buffer: it is free when the step returns.
                 Effect::Discard { payload: _ } => {}
                 Effect::Freeze { chunk, length } => self.chunks.freeze(chunk, length),
+                Effect::TrimChunk { chunk, at, length } => {
+                    let at = at as usize;
+                    self.chunks.trim(chunk, at..at + length as usize);
+                }
                 Effect::ReleaseChunk { chunk } => self.chunks.release(chunk),
                 Effect::Write {
                     log,

@@ -282,6 +282,7 @@ impl Log {
             first_batch: self.recent.next_sequence(),
             batch_count: 0,
             pinned: false,
+            trimmed: false,
         });
         if let Some(pinned) = self.chunks.take_pinned_before_last() {
             cx.memory.release_pinned(&pinned, cx.out);

@@ -11,8 +11,12 @@
 //!            0    own_at        whole()   filled             0    own_at        filled   capacity
 //! ```
 //!
+//! Where little arrives at a time, most of a chunk is room that was never filled. So a cached chunk with no more than
+//! [`TRIMMED_BYTES_MAX`] of its own is trimmed to these once its successor has taken the tail: its buffer goes back at
+//! once, and the tail cache holds a dozen times as much.
+//!
 //! Invariants: chunks are in order of the stream and contiguous; only the last may be open; the first `cached` are
-//! wholly written and counted in the tail cache; unwritten bytes are never dropped.
+//! wholly written and counted in the tail cache; unwritten bytes are never dropped; the last chunk is never trimmed.
 
 use std::collections::VecDeque;
 
@@ -20,6 +24,9 @@ use super::limits::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN};
 use super::position::StreamByte;
 use super::recent::{BatchSequence, ENTRY_BYTES};
 use crate::shard::interface::{BLOCK_BYTES, ChunkId, SegmentBase};
+
+/// A chunk is trimmed if it has at most so many bytes of its own, a quarter of the smallest chunk: they are copied.
+pub const TRIMMED_BYTES_MAX: u32 = CHUNK_BYTES_MIN / 4;
 
 /// One append buffer.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +55,8 @@ pub struct Chunk {
     pub batch_count: u32,
     /// It holds nothing but the log's partial tail block, and stays until that block is copied.
     pub pinned: bool,
+    /// Only its own batches are held any more.
+    pub trimmed: bool,
 }
 
 impl Chunk {
@@ -68,7 +77,17 @@ impl Chunk {
 
     /// What it costs the tail cache.
     pub fn cache_cost(&self) -> u64 {
-        u64::from(self.capacity) + u64::from(self.batch_count) * ENTRY_BYTES
+        let held = if self.trimmed {
+            self.own_length()
+        } else {
+            self.capacity
+        };
+        u64::from(held) + u64::from(self.batch_count) * ENTRY_BYTES
+    }
+
+    /// Bytes of its own batches.
+    pub fn own_length(&self) -> u32 {
+        self.filled - self.own_at
     }
 }
 
@@ -78,6 +97,8 @@ pub struct Chunks {
     list: VecDeque<Chunk>,
     /// The first so many are in the tail cache.
     cached: usize,
+    /// The first so many are trimmed, or are to stay as they are.
+    considered: usize,
     /// The first so many have nothing left to issue.
     issued: usize,
     capacity_next: u32,
@@ -89,6 +110,7 @@ impl Chunks {
         Self {
             list: VecDeque::new(),
             cached: 0,
+            considered: 0,
             issued: 0,
             capacity_next: CHUNK_BYTES_MIN,
         }
@@ -152,10 +174,26 @@ impl Chunks {
         })
     }
 
+    /// Trims the next cached chunk that is worth it, and says which.
+    pub fn trim_next(&mut self) -> Option<Chunk> {
+        // The last one's partial block is still to be copied.
+        let end = self.cached.min(self.list.len().saturating_sub(1));
+        while self.considered < end {
+            let chunk = &mut self.list[self.considered];
+            self.considered += 1;
+            if !chunk.pinned && chunk.own_length() <= TRIMMED_BYTES_MAX {
+                chunk.trimmed = true;
+                return Some(*chunk);
+            }
+        }
+        None
+    }
+
     /// Takes the oldest chunk out.
     pub fn pop_front(&mut self) -> Option<Chunk> {
         let chunk = self.list.pop_front()?;
         self.cached = self.cached.saturating_sub(1);
+        self.considered = self.considered.saturating_sub(1);
         self.issued = self.issued.saturating_sub(1);
         if self.list.is_empty() {
             self.list.shrink_to(4);
@@ -177,6 +215,7 @@ impl Chunks {
             return None;
         }
         self.cached -= 1;
+        self.considered = self.considered.min(index);
         self.issued = self.issued.min(index);
         self.list.remove(index)
     }

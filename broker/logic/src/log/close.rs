@@ -106,6 +106,7 @@ impl Log {
             first_batch: self.recent.next_sequence(),
             batch_count: 0,
             pinned: true,
+            trimmed: false,
         });
     }
 }

@@ -86,6 +86,11 @@ impl Log {
             );
             assert!(chunk.own_at <= chunk.filled && chunk.filled <= chunk.capacity);
             assert!(chunk.issued <= chunk.filled && (chunk.frozen || chunk.issued == 0));
+            let is_cached = index < self.chunks.cached() && index + 1 < list.len();
+            assert!(
+                !chunk.trimmed || is_cached && !chunk.pinned,
+                "{id}: a trimmed chunk that is to be written or continued"
+            );
             assert!(chunk.file_at % u64::from(BLOCK_BYTES) == 0);
             if let Some(next) = list.get(index + 1) {
                 assert!(

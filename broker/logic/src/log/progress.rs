@@ -26,6 +26,9 @@ impl Log {
         while let Some(chunk) = self.chunks.cache_next(self.positions.written_byte()) {
             cx.memory.cache(self.id, &chunk);
         }
+        while let Some(chunk) = self.chunks.trim_next() {
+            cx.memory.trimmed(&chunk, cx.out);
+        }
         self.sync_in_background(cx);
         cx.plan.refresh(self.id, &mut self.sync);
         self.advance_truncation(cx);

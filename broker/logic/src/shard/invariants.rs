@@ -32,12 +32,19 @@ impl Shard {
         let mut chunks = 0;
         let mut cached = 0;
         let mut append_bytes = 0;
+        let mut cache_bytes = 0;
         for log in self.logs() {
             log.check_invariants(&self.memory);
             let list = log.chunks.list();
             chunks += list.len();
             let in_cache = list.iter().take(log.chunks.cached());
-            cached += in_cache.filter(|chunk| !chunk.pinned).count();
+            cached += in_cache.clone().filter(|chunk| !chunk.pinned).count();
+            cache_bytes += in_cache
+                .map(|chunk| match chunk.pinned {
+                    true => u64::from(chunk.capacity),
+                    false => chunk.cache_cost(),
+                })
+                .sum::<u64>();
             let unwritten = list.iter().skip(log.chunks.cached());
             append_bytes += unwritten
                 .map(|chunk| u64::from(chunk.capacity))
@@ -63,6 +70,11 @@ impl Shard {
             append_bytes,
             self.memory.append_bytes(),
             "the append budget adds up"
+        );
+        assert_eq!(
+            cache_bytes,
+            self.memory.cache_bytes(),
+            "the tail cache adds up"
         );
     }
 }

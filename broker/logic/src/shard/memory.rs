@@ -68,6 +68,18 @@ impl ChunkMemory {
         self.order.push_back(log);
     }
 
+    /// A chunk in the tail cache was trimmed.
+    pub fn trimmed(&mut self, chunk: &Chunk, out: &mut Effects) {
+        let saved = u64::from(chunk.capacity - chunk.own_length());
+        self.cache_bytes -= saved;
+        self.depth.shed(saved);
+        out.push(Effect::TrimChunk {
+            chunk: chunk.id,
+            at: chunk.own_at,
+            length: chunk.own_length(),
+        });
+    }
+
     /// A chunk that had joined the tail cache goes.
     pub fn release_cached(&mut self, chunk: &Chunk, out: &mut Effects) {
         self.cache_bytes -= chunk.cache_cost();

@@ -50,11 +50,16 @@ impl TailDepth {
     /// So many bytes joined the cache.
     pub fn joined(&mut self, bytes: u64) {
         self.clock += bytes;
-        let unread = self.clock - self.settled_at;
+        let unread = self.clock.saturating_sub(self.settled_at);
         if self.now > self.least && unread >= self.now.saturating_mul(SHRINK_AFTER) {
             self.now = (self.now / 2).max(self.least);
             self.settled_at = self.clock;
         }
+    }
+
+    /// Of what joined, so many bytes were let go at once.
+    pub fn shed(&mut self, bytes: u64) {
+        self.clock = self.clock.saturating_sub(bytes);
     }
 
     /// A reader found what it asked for in the cache, so many bytes from its young end.

@@ -462,6 +462,13 @@ impl World {
                 let end = (length as usize).next_multiple_of(4096);
                 chunk.bytes[length as usize..end].fill(0);
             }
+            Effect::TrimChunk { chunk, at, length } => {
+                let chunk = self.chunks.get_mut(&chunk).unwrap();
+                assert!(chunk.frozen);
+                let kept = at as usize..(at + length) as usize;
+                chunk.bytes[..kept.start].fill(0xEE);
+                chunk.bytes[kept.end..].fill(0xEE);
+            }
             Effect::ReleaseChunk { chunk } => {
                 self.chunks.remove(&chunk).unwrap();
             }

@@ -225,6 +225,9 @@ impl World {
                 self.host(core).take_payload(payload);
             }
             Effect::Freeze { chunk, length } => self.host(core).chunk(chunk).freeze(length),
+            Effect::TrimChunk { chunk, at, length } => {
+                self.host(core).chunk(chunk).trim(at, length);
+            }
             Effect::ReleaseChunk { chunk } => {
                 if let Some(buffer) = self.host(core).release(chunk) {
                     self.keep_buffer(buffer);

@@ -88,6 +88,16 @@ pub enum Effect {
         /// Bytes that are filled.
         length: u32,
     },
+    /// Of a frozen chunk that is wholly written, only these bytes are asked for from here on, by the positions that they
+    /// have. The rest of its buffer may go.
+    TrimChunk {
+        /// Which chunk.
+        chunk: ChunkId,
+        /// Where its own batches begin.
+        at: u32,
+        /// Their bytes; there may be none.
+        length: u32,
+    },
     /// Write blocks of a frozen chunk.
     Write {
         /// Whose.
