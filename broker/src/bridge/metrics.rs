@@ -300,7 +300,7 @@ core_metrics! {
         "At its share of `memory.total` producers are slowed: the disk does not keep up, or the budget is small.";
     memory_tail_cache_bytes: Gauge,
         "Memory held by the tail cache.",
-        "From 128 MiB a core it grows as far as readers look back, up to its budget, and shrinks when they have caught up. At the budget with `cache_misses` rising: raise `memory.total`, or let consumers follow more closely.";
+        "From 16 MiB a core it grows as far as readers look back, up to its budget, and shrinks when they have caught up. At the budget with `cache_misses` rising: raise `memory.total`, or let consumers follow more closely.";
     memory_cold_read_bytes: Gauge,
         "Memory held by reads of history until they are sent.",
         "At its share of `memory.total` further ones are refused with `OVER_BUDGET` and tried again: too many consumers read history at once.";

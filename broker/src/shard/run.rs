@@ -63,9 +63,9 @@ use crate::{
 pub const PEER_INBOX_MAX: usize = 4 * CALLS_MAX;
 /// Messages of other cores that are taken in one turn.
 pub const MESSAGES_PER_TURN_MAX: usize = 256;
-/// What a core's tail cache holds even when nobody reads so far back, if its budget allows: some tenths of a second at
-/// the rate that a core takes. Half of it and more may be the unused ends of buffers.
-pub const TAIL_CACHE_LEAST_BYTES: u64 = 128 << 20;
+/// What a core's tail cache holds even when nobody reads so far back, if its budget allows: a tenth of a second at a good
+/// rate. It grows when a reader asks for more.
+pub const TAIL_CACHE_LEAST_BYTES: u64 = 16 << 20;
 /// Bytes of active segments that a start after a crash should have to read at most, of all cores together: well below a
 /// second of reading.
 pub const RECOVERY_BYTES: u64 = 512 << 20;
