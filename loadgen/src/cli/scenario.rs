@@ -9,11 +9,15 @@
 
 use std::path::Path;
 
+use tackboard_broker::config::similar::nearest;
 use toml::de::{DeTable, DeValue};
 
 use super::fault::SettingFaults;
 use super::plan::Plan;
 use super::settings;
+
+/// The key that is no setting: what the file is about.
+const DESCRIPTION: &str = "description";
 
 /// Puts the settings of a scenario file into the plan. Faults name the file, the line and the key.
 pub fn load(path: &Path, plan: &mut Plan, faults: &mut SettingFaults) {
@@ -49,16 +53,12 @@ fn apply(file: &str, text: &str, plan: &mut Plan, faults: &mut SettingFaults) {
     for (at, key, value) in entries {
         let field = format!("{file} line {}  {}", line_of(at), key.get_ref());
         let value = as_text(value.get_ref());
-        if key.get_ref() == "description" {
+        if key.get_ref() == DESCRIPTION {
             plan.description = value;
             continue;
         }
         let Some(setting) = settings::find(key.get_ref()) else {
-            faults.add(
-                field,
-                value.unwrap_or_default(),
-                format!("a known setting{}", suggestion(key.get_ref())),
-            );
+            faults.add(field, value.unwrap_or_default(), suggestion(key.get_ref()));
             continue;
         };
         match value {
@@ -88,30 +88,13 @@ fn as_text(value: &DeValue<'_>) -> Option<String> {
     })
 }
 
-/// The known setting that differs least, if one is near.
+/// The known setting that was meant perhaps, or where all of them stand.
 fn suggestion(unknown: &str) -> String {
-    settings::all()
-        .map(|setting| (distance(unknown, setting.name), setting.name))
-        .min()
-        .filter(|&(distance, _)| distance <= 2)
-        .map(|(_, name)| format!("; did you mean {name}?"))
-        .unwrap_or_default()
-}
-
-/// How many letters must change to make one word of the other.
-fn distance(a: &str, b: &str) -> usize {
-    let b = b.as_bytes();
-    let mut row = (0..=b.len()).collect::<Vec<_>>();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let substituted = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = substituted.min(row[j] + 1).min(row[j + 1] + 1);
-        }
+    let known = settings::all().map(|setting| setting.name);
+    match nearest(unknown, known.chain([DESCRIPTION])) {
+        Some(name) => format!("a known setting; did you mean {name}?"),
+        None => "a known setting; all of them: tackboard-loadgen run --help".to_owned(),
     }
-    row[b.len()]
 }
 
 #[cfg(test)]
@@ -140,10 +123,12 @@ mod tests {
 
     #[test]
     fn faults_name_file_line_key_value_and_what_is_allowed() {
-        let (_, faults) = read("partitions = 0\n\nlingr = \"1ms\"\nacks = \"most\"\n[topic]\n");
+        let (_, faults) = read(
+            "partitions = 0\n\nlingr = \"1ms\"\nacks = \"most\"\nEvent_Szie = 1\ncolour = 1\n[topic]\n",
+        );
         let text = faults.to_string();
         assert!(
-            text.starts_with("4 settings are not usable, nothing was started:"),
+            text.starts_with("6 settings are not usable, nothing was started:"),
             "{text}"
         );
         for expected in [
@@ -152,7 +137,9 @@ mod tests {
             "s.toml line 3  lingr = \"1ms\"",
             "did you mean linger?",
             "s.toml line 4  acks = \"most\"",
-            "s.toml line 5  topic",
+            "expected a known setting; did you mean event-size?",
+            "expected a known setting; all of them: tackboard-loadgen run --help",
+            "s.toml line 7  topic",
         ] {
             assert!(text.contains(expected), "{expected:?} is not in\n{text}");
         }
