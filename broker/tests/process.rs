@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use support::{Broker, folder, serve, tackboard, text};
 
@@ -52,6 +52,51 @@ fn wrong_usage_has_code_2_and_help_has_code_0() {
         let output = tackboard(arguments).output().expect("runs");
         assert_eq!(output.status.code(), Some(code), "{arguments}");
     }
+}
+
+#[test]
+fn a_check_ends_with_the_code_of_the_start_that_it_checks_for() {
+    for arguments in [
+        "--set acks.default=7",
+        "--set retension.ms=1",
+        "--config no/such/file.toml",
+        "--data /proc/tackboard",
+    ] {
+        let codes = ["serve", "check"].map(|command| {
+            let output = tackboard(&format!("{command} {arguments}")).output();
+            output.expect("runs").status.code()
+        });
+        assert_eq!(codes, [Some(2); 2], "{arguments}");
+    }
+}
+
+#[test]
+fn an_empty_variable_for_the_broker_is_as_good_as_none() {
+    for (value, broker) in [
+        ("", "127.0.0.1:7400"),
+        ("127.0.0.1:1", "127.0.0.1:1"),
+        ("127.0.0.1:1,127.0.0.1:2", "127.0.0.1:1,127.0.0.1:2"),
+    ] {
+        let mut command = tackboard("topic list --help");
+        let output = command.env("TACKBOARD_BROKER", value).output();
+        let help = text(&output.expect("runs").stdout);
+        let default = format!("[default: {broker}]");
+        assert!(help.contains(&default), "{default} in {help}");
+    }
+    let told = |arguments: &str, value: &str| {
+        let mut command = tackboard(arguments);
+        let output = command.env("TACKBOARD_BROKER", value).output();
+        let output = output.expect("runs");
+        (output.status.code(), text(&output.stderr))
+    };
+    let (code, said) = told("topic list", "127.0.0.1:1");
+    assert_eq!(code, Some(1));
+    assert!(said.contains("no broker answers at 127.0.0.1:1"), "{said}");
+    let (code, said) = told("topic list", "nonsense");
+    assert_eq!(code, Some(2));
+    assert!(said.contains("'nonsense'"), "{said}");
+    let (code, _) = told("topic list --broker=", "");
+    assert_eq!(code, Some(2), "what is written has to be an address");
 }
 
 #[test]
@@ -654,21 +699,22 @@ fn limit_locked_memory() -> std::io::Result<()> {
     }
 }
 
+/// What a start says that is refused on a machine like this, where a check ends with the same code.
 fn refused_start(prepare: fn() -> std::io::Result<()>) -> String {
     let data = folder();
-    let mut command = serve(&data.path().join("data"), &[]);
-    // SAFETY: `prepare` makes only system calls that are allowed between fork and exec.
-    unsafe { command.pre_exec(prepare) };
-    let begun = Instant::now();
-    let output = command.output().expect("runs");
-    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
-    assert!(
-        begun.elapsed() < Duration::from_secs(2),
-        "it took {:?}",
-        begun.elapsed()
-    );
-    assert!(!data.path().join("data").exists());
-    text(&output.stderr)
+    let data = data.path().join("data");
+    let mut check = tackboard("check --data");
+    check.arg(&data);
+    let [checked, refused] = [check, serve(&data, &[])].map(|mut command| {
+        // SAFETY: `prepare` makes only system calls that are allowed between fork and exec.
+        unsafe { command.pre_exec(prepare) };
+        let output = command.output().expect("runs");
+        assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+        assert!(!data.exists());
+        output
+    });
+    assert!(text(&checked.stdout).contains("cannot run the broker yet"));
+    text(&refused.stderr)
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! What may be written on the command line.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::LazyLock;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tackboard_client::{Acks, Compression, Durability, Offset, Start, TimestampMs};
@@ -9,7 +11,8 @@ use tackboard_client::{Acks, Compression, Durability, Offset, Start, TimestampMs
 use crate::config::{Sources, render};
 
 const EXIT_CODES: &str = "\
-Exit codes: 0 done; 1 it was tried and failed, or the broker refused; 2 usage or configuration, nothing was started; \
+Exit codes: 0 done; 1 it was tried and failed, or the broker refused; 2 wrong usage or configuration, or a machine that \
+can't run the broker as it is configured: nothing was started, and `check` says the same; \
 130 `produce` or `consume --group` was interrupted.";
 
 const CONSUMED_JSON: &str = "\
@@ -144,15 +147,25 @@ pub enum ConfigCommand {
 /// The broker that commands talk to unless told otherwise.
 pub(super) const BROKER_DEFAULT: &str = "127.0.0.1:7400";
 
+/// Brokers to talk to where the command line names none; an empty one names none either, as a script has it that sets
+/// what it wasn't given.
+const BROKER_VARIABLE: &str = "TACKBOARD_BROKER";
+
+/// The default of `--broker`: what clap would read from the variable by itself it reads even when that is empty.
+static BROKER: LazyLock<OsString> = LazyLock::new(|| {
+    let named = std::env::var_os(BROKER_VARIABLE).filter(|value| !value.is_empty());
+    named.unwrap_or_else(|| BROKER_DEFAULT.into())
+});
+
 /// What every command that talks to a broker takes.
 #[derive(Args, Clone, Debug)]
 pub struct ClientArguments {
-    /// Broker to talk to; several, separated by commas, are tried in turn.
+    /// Broker to talk to; several, separated by commas, are tried in turn. The environment variable TACKBOARD_BROKER
+    /// changes the default, unless it is empty
     #[arg(
         long,
         value_name = "HOST:PORT",
-        default_value = BROKER_DEFAULT,
-        env = "TACKBOARD_BROKER",
+        default_value = BROKER.as_os_str(),
         value_delimiter = ',',
         value_parser = host_port
     )]

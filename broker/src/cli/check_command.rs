@@ -6,7 +6,7 @@ use crate::check::{self, Finding, Level};
 use crate::config;
 
 use super::arguments::CheckArguments;
-use super::failure::Failure;
+use super::failure::{EXIT_FAILED, EXIT_USAGE, Failure};
 use super::from_client;
 use super::output::{print, print_json};
 
@@ -28,10 +28,11 @@ pub(super) fn run(arguments: &CheckArguments) -> Result<(), Failure> {
             }
         ))?;
     }
-    if level == Level::Fault {
-        Err(Failure::Reported(1))
-    } else {
-        Ok(())
+    match (level, &arguments.from_client) {
+        (Level::Ok | Level::Warn, _) => Ok(()),
+        (Level::Fault, Some(_)) => Err(Failure::Reported(EXIT_FAILED)),
+        // As `serve` would end.
+        (Level::Fault, None) => Err(Failure::Reported(EXIT_USAGE)),
     }
 }
 

@@ -10,21 +10,26 @@ use tackboard_client::ErrorCode;
 
 use crate::config::Faults;
 
+/// It was tried, and failed or was refused.
+pub(super) const EXIT_FAILED: u8 = 1;
+/// The usage or the configuration is wrong, or the machine can't run the broker as it is configured: nothing was started.
+pub(super) const EXIT_USAGE: u8 = 2;
+
 /// Why a command ended early.
 #[derive(Debug)]
 pub enum Failure {
-    /// It was tried and did not work: exit code 1.
+    /// It was tried and did not work.
     Failed(String),
-    /// A broker or the client refused: exit code 1.
+    /// A broker or the client refused.
     Client(Box<tackboard_client::Error>),
-    /// What a broker would refuse or did refuse, in words for the command line: exit code 1.
+    /// What a broker would refuse or did refuse, in words for the command line.
     Refused {
         /// What happened, and what to do about it in the lines below.
         text: String,
         /// The protocol's code for it.
         code: ErrorCode,
     },
-    /// The arguments or the configuration are wrong: exit code 2.
+    /// The arguments or the configuration are wrong, or the machine is wrong for it.
     Usage(String),
     /// Everything was said already; only the exit code is left.
     Reported(u8),
@@ -62,8 +67,8 @@ impl Failure {
 
     fn code(&self) -> u8 {
         match self {
-            Failure::Failed(_) | Failure::Client(_) | Failure::Refused { .. } => 1,
-            Failure::Usage(_) => 2,
+            Failure::Failed(_) | Failure::Client(_) | Failure::Refused { .. } => EXIT_FAILED,
+            Failure::Usage(_) => EXIT_USAGE,
             Failure::Reported(code) => *code,
             Failure::OutputClosed => 0,
         }

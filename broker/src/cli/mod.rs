@@ -5,7 +5,8 @@
 //! Conventions:
 //! - data goes to stdout, progress and notes to stderr; progress only where stderr is a terminal;
 //! - text for people, one JSON object (or one per line for records) under `--json`;
-//! - exit code 0 done, 1 failed, 2 wrong usage or configuration;
+//! - exit code 0 done, 1 failed, 2 wrong usage or configuration (`failure`); `check` ends as the start would that it
+//!   checks for;
 //! - a reader that closes our stdout early has what it wanted: that is no error.
 
 mod arguments;
@@ -29,6 +30,7 @@ use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 pub use arguments::{Cli, Command, ServeArguments};
+use failure::EXIT_USAGE;
 pub use failure::Failure;
 
 /// What the arguments ask for.
@@ -54,7 +56,7 @@ pub fn parse() -> Parsed {
             Parsed::Exit(if helped {
                 ExitCode::SUCCESS
             } else {
-                ExitCode::from(2)
+                ExitCode::from(EXIT_USAGE)
             })
         }
     }
