@@ -118,6 +118,46 @@ impl Stage {
         });
     }
 
+    /// Holds what the group is said to have committed against what was promised, of each partition that is named.
+    fn is_as_promised(
+        &self,
+        group: &OffsetFetchResponseGroup,
+        floor: &[i64; PARTITIONS],
+    ) -> BTreeMap<usize, i64> {
+        let found = group.topics[0].partitions.iter().map(|found| {
+            let part = found.partition_index as usize;
+            let offset = found.committed_offset.max(0);
+            assert_eq!(found.error_code, 0);
+            assert!(
+                offset >= floor[part],
+                "partition {part}: {} was committed, {} is found",
+                floor[part],
+                found.committed_offset
+            );
+            let read = self.audit().read[part];
+            assert!(offset <= read, "partition {part}: {offset} was never read");
+            (part, offset)
+        });
+        found.collect()
+    }
+
+    /// Every commit that was answered is found in the broker that listens here.
+    fn no_commit_is_lost(&self, address: SocketAddr) {
+        let floor = self.audit().committed;
+        let mut client = Client::at(address);
+        let all: Vec<usize> = (0..PARTITIONS).collect();
+        eventually("the group's offsets are told", || {
+            let group = client.ask(8, &committed_offsets(&all)).groups.remove(0);
+            // It may have yet to be read.
+            let is_told = settled(group.error_code).is_some();
+            if is_told {
+                let found = self.is_as_promised(&group, &floor);
+                assert_eq!(found.len(), PARTITIONS);
+            }
+            is_told
+        });
+    }
+
     /// In the newest generation every partition has an owner.
     fn everything_is_owned(&self) {
         eventually("every partition has an owner", || {
@@ -150,6 +190,20 @@ fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     while !is_so() {
         assert!(begun.elapsed() < PATIENCE, "not in time: {what}");
         thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn committed_offsets(parts: &[usize]) -> OffsetFetchRequest {
+    OffsetFetchRequest {
+        groups: vec![OffsetFetchRequestGroup {
+            group_id: GROUP.into(),
+            topics: Some(vec![OffsetFetchRequestGroupTopic {
+                name: TOPIC.into(),
+                partition_indexes: parts.iter().map(|part| *part as i32).collect(),
+            }]),
+            ..Default::default()
+        }],
+        ..Default::default()
     }
 }
 
@@ -321,23 +375,12 @@ impl<'a> Member<'a> {
 
     /// Looks up where it reads on.
     fn resume(&mut self) -> Option<()> {
-        let parts: Vec<i32> = self.positions.keys().map(|part| *part as i32).collect();
+        let parts: Vec<usize> = self.positions.keys().copied().collect();
         if parts.is_empty() {
             return Some(());
         }
         let floor = self.stage.audit().committed;
-        let request = OffsetFetchRequest {
-            groups: vec![OffsetFetchRequestGroup {
-                group_id: GROUP.into(),
-                topics: Some(vec![OffsetFetchRequestGroupTopic {
-                    name: TOPIC.into(),
-                    partition_indexes: parts,
-                }]),
-                ..Default::default()
-            }],
-            ..Default::default()
-        };
-        let answer = self.ask(8, &request);
+        let answer = self.ask(8, &committed_offsets(&parts));
         // Whoever does not know where to read on is in no generation.
         let Some(mut answer) = answer else {
             self.generation = None;
@@ -345,20 +388,8 @@ impl<'a> Member<'a> {
         };
         let group = answer.groups.remove(0);
         self.heed(group.error_code)?;
-        for found in &group.topics[0].partitions {
-            let part = found.partition_index as usize;
-            let offset = found.committed_offset.max(0);
-            assert_eq!(found.error_code, 0);
-            assert!(
-                offset >= floor[part],
-                "partition {part}: {} was committed, {} is found",
-                floor[part],
-                found.committed_offset
-            );
-            let read = self.stage.audit().read[part];
-            assert!(offset <= read, "partition {part}: {offset} was never read");
-            self.positions.insert(part, offset);
-        }
+        self.positions
+            .extend(self.stage.is_as_promised(&group, &floor));
         Some(())
     }
 
@@ -534,8 +565,42 @@ fn from_environment(name: &str, otherwise: u64) -> u64 {
     std::env::var(name).map_or(otherwise, |text| text.parse().expect("a number"))
 }
 
-/// Kills the broker again and again under a group of four, each time within so many milliseconds.
-fn outlives_every_kill(rounds: u64, within_ms: u64, commit_bytes: usize, place: &Path) -> Broker {
+/// What is waited for before a kill.
+enum Moment {
+    /// So many milliseconds at most.
+    Within(u64),
+    /// The group's topic is being written anew; the first kill then comes at once, the others within so many
+    /// milliseconds.
+    InRewriting(u64),
+}
+
+impl Moment {
+    fn wait(&self, round: u64, random: &mut Random, log: &Path) {
+        let within_ms = match self {
+            Moment::Within(within_ms) => *within_ms,
+            Moment::InRewriting(within_ms) => {
+                eventually("a rewriting begins", || rewritings(log).0 > 0);
+                if round == 0 { 1 } else { *within_ms }
+            }
+        };
+        thread::sleep(Duration::from_millis(random.below(within_ms)));
+    }
+}
+
+/// How many rewritings of a group's topic have begun, and how many have ended, by the broker's log.
+fn rewritings(log: &Path) -> (usize, usize) {
+    let said = std::fs::read_to_string(log).expect("its log");
+    let count = |what| said.matches(what).count();
+    (count("is being written anew"), count("was written anew"))
+}
+
+/// Kills the broker again and again under a group of four. Returns the last, and how many were killed in a rewriting.
+fn outlives_every_kill(
+    rounds: u64,
+    moment: &Moment,
+    commit_bytes: usize,
+    place: &Path,
+) -> (Broker, usize) {
     const MEMBERS: usize = 4;
     let mut random = Random::new();
     let (mut broker, address) = start_afresh(place);
@@ -547,6 +612,8 @@ fn outlives_every_kill(rounds: u64, within_ms: u64, commit_bytes: usize, place: 
         commit_bytes,
     };
     let stage = Stage::new(habits, MEMBERS, address);
+    let mut in_rewriting = 0;
+    let log = place.join("log");
     thread::scope(|scope| {
         let curtain = Curtain(&stage);
         for number in 0..MEMBERS {
@@ -559,13 +626,16 @@ fn outlives_every_kill(rounds: u64, within_ms: u64, commit_bytes: usize, place: 
             if round % 2 == 0 {
                 stage.all_members_are_well();
             }
-            thread::sleep(Duration::from_millis(random.below(within_ms)));
+            moment.wait(round, &mut random, &log);
             broker.signal(libc::SIGKILL);
             broker.child.wait().expect("ends");
-            let log = place.join("log");
             said_nothing_bad(&log);
+            let (begun, ended) = rewritings(&log);
+            in_rewriting += usize::from(begun > ended);
             let (again, address) = start(&place.join("data"), &log);
             broker = again;
+            // Before the members know where it is, and commit anew what it may have lost.
+            stage.no_commit_is_lost(address);
             *stage.address.lock().expect("no thread has failed") = address;
         }
         stage.calm.store(true, SeqCst);
@@ -574,20 +644,21 @@ fn outlives_every_kill(rounds: u64, within_ms: u64, commit_bytes: usize, place: 
         stage.nothing_is_skipped();
         drop(curtain);
     });
+    stage.no_commit_is_lost(*stage.address.lock().expect("no thread has failed"));
     let audit = stage.audit();
     assert!(audit.generation > 1, "it has rebalanced");
     eprintln!(
         "{rounds} kills, {} generations, committed {:?}",
         audit.generation, audit.committed
     );
-    said_nothing_bad(&place.join("log"));
-    broker
+    said_nothing_bad(&log);
+    (broker, in_rewriting)
 }
 
 #[test]
 fn a_group_outlives_every_kill_of_the_broker_amid_commits_and_rebalances() {
     let rounds = from_environment("GROUP_KILL_ROUNDS", 8);
-    outlives_every_kill(rounds, 700, 0, folder().path());
+    outlives_every_kill(rounds, &Moment::Within(700), 0, folder().path());
 }
 
 #[test]
@@ -595,7 +666,10 @@ fn a_group_outlives_every_kill_of_the_broker_while_its_topic_is_written_anew() {
     let rounds = from_environment("GROUP_KILL_ROUNDS", 8) / 2;
     let place = folder();
     // That is looked after once a second, and takes two or three of them.
-    let broker = outlives_every_kill(rounds, 5_000, 64 * METADATA_BYTES, place.path());
+    let moment = Moment::InRewriting(2_000);
+    let (broker, in_rewriting) =
+        outlives_every_kill(rounds, &moment, 64 * METADATA_BYTES, place.path());
+    assert!(in_rewriting > 0, "no kill met a rewriting");
     let address = broker.kafka_address().parse().expect("an address");
     let request = ListOffsetsRequest {
         topics: vec![ListOffsetsRequestTopic {

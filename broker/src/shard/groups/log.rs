@@ -254,6 +254,10 @@ impl State {
                         from: described.log_end_offset,
                         size_bytes: described.size_bytes,
                     };
+                    tracing::info!(
+                        %partition, log_bytes = described.size_bytes,
+                        "what groups have committed is being written anew"
+                    );
                 }
             }
             Rewrite::Writing { from, size_bytes } if coordinator.take_rewritten() => {
