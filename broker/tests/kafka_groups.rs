@@ -385,21 +385,30 @@ fn an_answer_without_a_code_of_its_own_tells_what_is_wrong_by_partition() {
 
 #[test]
 fn commits_that_are_being_stored_when_the_broker_stops_are_answered_as_they_end() {
+    const COMMITS: i64 = 1_000;
     let data = folder();
     let running = broker(data.path(), "[0]", FAST);
     let mut client = with_groups(&running);
     assert_eq!(client.create("t", 1), 0);
-    let ids: Vec<_> = (0..100)
+    let ids: Vec<_> = (1..=COMMITS)
         .map(|offset| client.send(8, &committing(None, offset)))
         .collect();
     client.receive::<OffsetCommitRequest>(8, ids[0]);
     let stopping = std::thread::spawn(move || running.shutdown());
     // What it has not read is not answered; what it has read is.
+    let mut answered = 1;
     while let Some(frame) = client.frame() {
+        assert_eq!(response_correlation_id(&frame), Ok(ids[answered]));
         let told: OffsetCommitResponse = decode_response(frame, 8).expect("in its own words");
         assert_eq!(told.topics[0].partitions[0].error_code, 0);
+        answered += 1;
     }
     assert!(stopping.join().expect("no panic"));
+    let running = broker(data.path(), "[0]", FAST);
+    eprintln!("{answered} of {COMMITS} commits were read");
+    let stored = offset_of(&mut with_groups(&running), 0);
+    assert_eq!(stored, Ok(answered as i64), "the last that was answered");
+    assert!(running.shutdown());
 }
 
 #[test]
