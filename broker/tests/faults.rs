@@ -25,7 +25,11 @@ use std::process::ExitStatus;
 use process::{Broker, folder, serve};
 use tackboard_schema::{
     ErrorCode, ProducerEpoch, ProducerId, TimestampMs,
-    kafka::{InitProducerIdRequest, ProduceRequest},
+    kafka::{
+        FindCoordinatorRequest, InitProducerIdRequest, JoinGroupRequest, JoinGroupRequestProtocol,
+        OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+        OffsetFetchRequest, OffsetFetchRequestGroup, ProduceRequest,
+    },
     record_batch::{BatchBuilder, Compression},
 };
 use wire::{Answer, Raw, batch, produced};
@@ -547,6 +551,89 @@ fn what_is_sent_again_before_it_is_durable_has_one_offset_and_is_there_once() {
     let answer = clients[0].ask(12, &kafka::fetch(TOPIC, &[0], 0, 0));
     let found = kafka::offsets(&answer.responses[0].partitions[0]);
     assert_eq!(found, [0, 1, 2, 3, 4], "each is there once");
+}
+
+/// Commits offset 1 of the topic as somebody who assigns partitions to itself; the code of the outcome.
+fn commit(client: &mut kafka::Client, group: &str) -> i16 {
+    let request = OffsetCommitRequest {
+        group_id: group.into(),
+        generation_id_or_member_epoch: -1,
+        topics: vec![OffsetCommitRequestTopic {
+            name: TOPIC.into(),
+            partitions: vec![OffsetCommitRequestPartition {
+                committed_offset: 1,
+                ..Default::default()
+            }],
+        }],
+        ..Default::default()
+    };
+    client.ask(8, &request).topics[0].partitions[0].error_code
+}
+
+/// Codes of who looks for a group's coordinator, fetches its offsets, and joins it.
+fn coordinator(client: &mut kafka::Client, group: &str) -> [i16; 3] {
+    let find = FindCoordinatorRequest {
+        coordinator_keys: vec![group.into()],
+        ..Default::default()
+    };
+    let offsets = OffsetFetchRequest {
+        groups: vec![OffsetFetchRequestGroup {
+            group_id: group.into(),
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let join = JoinGroupRequest {
+        group_id: group.into(),
+        session_timeout_ms: 10_000,
+        protocol_type: "consumer".into(),
+        protocols: vec![JoinGroupRequestProtocol {
+            name: "range".into(),
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    [
+        client.ask(4, &find).coordinators[0].error_code,
+        client.ask(8, &offsets).groups[0].error_code,
+        client.ask(9, &join).error_code,
+    ]
+}
+
+#[test]
+fn a_fenced_partition_of_the_offsets_topic_has_no_coordinator_and_the_others_have() {
+    let place = folder();
+    // Kafka's hash puts the group `g` into partition 7, and `h` into 8.
+    let mut faulty = Faulty::start(place.path(), 1, "write *-7/*.log eio after=5", &[]);
+    let address = faulty.broker.kafka_address().parse().expect("an address");
+    // Of several connections each core has some.
+    let mut clients: Vec<_> = (0..6).map(|_| kafka::Client::at(address)).collect();
+    let not_available = ErrorCode::CoordinatorNotAvailable.code();
+    let serves = [0, 0, ErrorCode::MemberIdRequired.code()];
+    wire::eventually("both groups have a coordinator", || {
+        let [g, h] = ["g", "h"].map(|group| coordinator(&mut clients[0], group));
+        (g, h) == (serves, serves)
+    });
+    let mut codes = (0..ROUNDS_MAX).map(|_| commit(&mut clients[0], "g"));
+    let refused = codes.find(|code| *code != 0).expect("the fault is met");
+    assert_eq!(refused, not_available);
+    for client in &mut clients {
+        assert_eq!(coordinator(client, "g"), [not_available; 3]);
+        assert_eq!(commit(client, "g"), not_available);
+        assert_eq!(coordinator(client, "h"), serves);
+        assert_eq!(commit(client, "h"), 0);
+    }
+    assert_eq!(faulty.faults_made(), 1, "{}", faulty.said());
+
+    faulty.broker.signal(libc::SIGKILL);
+    faulty.ended();
+    faulty.broker = spawn(&faulty.data, &faulty.settings, None, &faulty.log);
+    let address = faulty.broker.kafka_address().parse().expect("an address");
+    let mut client = kafka::Client::at(address);
+    wire::eventually("it has a coordinator again", || {
+        coordinator(&mut client, "g") == serves
+    });
+    assert_eq!(commit(&mut client, "g"), 0);
 }
 
 #[test]

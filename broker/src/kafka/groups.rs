@@ -45,6 +45,8 @@ pub enum Named {
     Commits(Vec<(NamedPartition, bool)>),
     /// Groups of some kinds.
     Listed(list_groups::Filter),
+    /// Coordinators.
+    Coordinators(find_coordinator::Sought),
 }
 
 /// Takes in one request of groups.
@@ -153,6 +155,10 @@ pub fn answer(
     };
     let mut outcomes = entries.into_iter().map(outcome);
     match (api, named) {
+        (ApiKey::FindCoordinator, Named::Coordinators(sought)) => {
+            let told = find_coordinator::told(version, sought, outcomes);
+            answers.respond(connection, number, &told);
+        }
         (ApiKey::JoinGroup, _) => {
             answers.respond(connection, number, &join_group::told(outcomes.next()));
         }

@@ -6,12 +6,17 @@
 use std::{collections::BTreeSet, rc::Rc, sync::Arc};
 
 use flatbuffers::{FlatBufferBuilder, ForwardsUOffset, Vector, WIPOffset};
-use tackboard_logic::group::{
-    GroupView, NAME_BYTES_MAX,
-    interface::{CommitEntry, Join, JoinRefusal, Joined, MemberRef, NamedPartition, Opaque, Sync},
+use tackboard_logic::{
+    group::{
+        GroupView, NAME_BYTES_MAX,
+        interface::{
+            CommitEntry, Join, JoinRefusal, Joined, MemberRef, NamedPartition, Opaque, Sync,
+        },
+    },
+    metadata::Endpoint,
 };
 use tackboard_schema::{
-    CorrelationId, ErrorCode, LeaderEpoch, Offset,
+    CorrelationId, ErrorCode, LeaderEpoch, Offset, PartitionIndex,
     frame::{ApiKey, Frame},
     native::{self as head, HeadBuilder, read_head},
     storage::group_record::CommittedOffset,
@@ -47,6 +52,16 @@ enum Named {
     Partitions(Vec<NamedPartition>),
     /// And whether they exist: only what does is asked about.
     Commits(Vec<(NamedPartition, bool)>),
+    /// A coordinator.
+    Coordinator(Box<Sought>),
+}
+
+/// Where a coordinator is, if it is there.
+#[derive(Debug)]
+struct Sought {
+    broker: i32,
+    core: u16,
+    endpoint: Option<Endpoint>,
 }
 
 /// Takes one request in.
@@ -61,7 +76,7 @@ pub fn handle(
 ) -> Result<(), Failure> {
     let id = frame.prefix.correlation_id;
     let (named, questions) = match api {
-        ApiKey::FindCoordinator => return find_coordinator(state, connection, id, frame.head),
+        ApiKey::FindCoordinator => find_coordinator(state, frame.head)?,
         ApiKey::JoinGroup => join(state, connection, frame.head)?,
         ApiKey::SyncGroup => sync(state, frame.head)?,
         ApiKey::Heartbeat => {
@@ -201,52 +216,36 @@ fn partitions(
 /// Which core coordinates a group, and where it listens.
 fn find_coordinator(
     state: &mut State,
-    connection: &Rc<Connection>,
-    id: CorrelationId,
     bytes: &[u8],
-) -> Result<(), Failure> {
+) -> Result<(Named, Vec<GroupQuestion>), Failure> {
     let request = read_head::<head::FindCoordinatorRequest<'_>>(bytes)?;
     let group = name(request.group())?;
-    let found = match group.is_empty() {
-        true => Err(Failure::plain(ErrorCode::InvalidGroupId)),
-        false => state.coordinator_of(&group).1,
+    let (index, place) = match group.is_empty() {
+        true => {
+            let failure = Failure::plain(ErrorCode::InvalidGroupId);
+            (PartitionIndex(0), Err(failure))
+        }
+        false => state.coordinator_of(&group),
     };
-    connection.take_in(Default::default());
-    let broker_id = state.config.broker_id;
-    let core = match &found {
+    let core = match &place {
         Ok(Place::There(core, _)) => core.0,
         _ => state.core.0,
     };
-    let image = state.topics.image().clone();
+    let broker_id = state.config.broker_id;
+    let image = state.topics.image();
     let broker = image.brokers.get(&broker_id);
     // A core without a listener of its own is reached through any.
     let own = broker.and_then(|broker| broker.cores.get(usize::from(core)));
     let endpoint = own
         .filter(|own| own.port != 0 && !own.host.is_empty())
         .or(broker.map(|broker| &broker.any_core));
-    let answer = state.heads.build(|builder| {
-        let args = match (&found, endpoint) {
-            (Ok(_), Some(endpoint)) => head::FindCoordinatorResponseArgs {
-                broker_id: broker_id.0,
-                core,
-                host: Some(builder.create_string(&endpoint.host)),
-                port: endpoint.port,
-                ..Default::default()
-            },
-            (found, _) => {
-                let unknown = Failure::plain(ErrorCode::CoordinatorNotAvailable);
-                let failure = found.as_ref().err().unwrap_or(&unknown);
-                head::FindCoordinatorResponseArgs {
-                    error_code: failure.code.code(),
-                    message: Some(builder.create_string(&failure.message)),
-                    ..Default::default()
-                }
-            }
-        };
-        head::FindCoordinatorResponse::create(builder, &args)
-    });
-    send_head(connection, ApiKey::FindCoordinator, id, answer);
-    Ok(())
+    let sought = Sought {
+        broker: broker_id.0,
+        core,
+        endpoint: endpoint.cloned(),
+    };
+    let question = (index, place, GroupRequest::Find(group));
+    Ok((Named::Coordinator(Box::new(sought)), vec![question]))
 }
 
 fn join(
@@ -390,6 +389,7 @@ pub fn answer(
     let mut outcomes = entries.into_iter().map(outcome);
     let mut first = || outcomes.next().unwrap_or_else(|| Err(unexpected()));
     let head = match (asked.api, &asked.named) {
+        (ApiKey::FindCoordinator, Named::Coordinator(sought)) => found(heads, sought, first()),
         (ApiKey::JoinGroup, _) => joined(heads, first()),
         (ApiKey::SyncGroup, _) => synced(heads, first()),
         (ApiKey::Heartbeat, _) => heard(heads, first()),
@@ -403,6 +403,31 @@ pub fn answer(
         _ => unreachable!("every API of groups says what it named"),
     };
     send_head(connection, asked.api, id, head);
+}
+
+fn found<'h>(heads: &'h mut HeadBuilder, sought: &Sought, outcome: Outcome) -> &'h [u8] {
+    let unknown = || Failure::plain(ErrorCode::CoordinatorNotAvailable);
+    let endpoint = match done(outcome) {
+        Some(failure) => Err(failure),
+        None => sought.endpoint.as_ref().ok_or_else(unknown),
+    };
+    heads.build(|builder| {
+        let args = match &endpoint {
+            Ok(endpoint) => head::FindCoordinatorResponseArgs {
+                broker_id: sought.broker,
+                core: sought.core,
+                host: Some(builder.create_string(&endpoint.host)),
+                port: endpoint.port,
+                ..Default::default()
+            },
+            Err(failure) => head::FindCoordinatorResponseArgs {
+                error_code: failure.code.code(),
+                message: Some(builder.create_string(&failure.message)),
+                ..Default::default()
+            },
+        };
+        head::FindCoordinatorResponse::create(builder, &args)
+    })
 }
 
 fn joined(heads: &mut HeadBuilder, outcome: Outcome) -> &[u8] {

@@ -209,10 +209,14 @@ impl State {
         self.entry_fetched(request, entry, Ok(fetched));
     }
 
-    fn fenced(&self, log: LogId, why: StorageFault) {
+    fn fenced(&mut self, log: LogId, why: StorageFault) {
         self.metrics().partitions_fenced.add(1);
-        let partition = self.opened(log).map(|log| log.partition.to_string());
-        tracing::error!(partition, %why, "a storage fault fenced the partition: it refuses appends until a restart");
+        let partition = self.opened(log).map(|log| log.partition);
+        let name = partition.map(|partition| partition.to_string());
+        tracing::error!(partition = name, %why, "a storage fault fenced the partition: it refuses appends until a restart");
+        if let Some(partition) = partition {
+            self.coordinator_fenced(partition);
+        }
     }
 
     /// Logic has given up. The process must end: the control thread sees to it, or, where it can't be told, this one. A

@@ -256,7 +256,7 @@ impl Coordinator {
             }
         });
         if is_refused {
-            self.rewrite_is_incomplete();
+            self.give_up_rewrite();
         }
         if let Some((waiter, codes)) = waiter {
             let outcome = ended.result().map(|()| codes);
@@ -336,7 +336,7 @@ impl Coordinator {
             group.set_recorded(None);
         });
         if is_refused {
-            self.rewrite_is_incomplete();
+            self.give_up_rewrite();
         }
         if let Some(waiter) = waiter {
             let code = ended.result().err().unwrap_or(ErrorCode::None);

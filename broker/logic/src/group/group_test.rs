@@ -1264,6 +1264,42 @@ fn a_topic_that_could_not_be_written_anew_stays_as_it_is() {
 }
 
 #[test]
+fn what_can_not_be_written_anew_is_not_appended_to_the_end() {
+    let mut world = World::new(0);
+    for number in 0..250 {
+        let waiter = world.waiter();
+        let entry = CommitEntry {
+            partition: of_t(0),
+            offset: Offset(7),
+            leader_epoch: LeaderEpoch(-1),
+            metadata: String::new(),
+            refused: None,
+        };
+        world.step(Input::Commit {
+            waiter,
+            group: format!("group-{number}"),
+            member: nobody(),
+            entries: vec![entry],
+        });
+    }
+    world.stores_at_once = false;
+    world.coordinator.begin_rewrite();
+    world.pass(1_000);
+    assert!(world.end_append(Err(ErrorCode::RequestTimedOut)));
+    while world.end_append(Ok(())) {}
+    assert!(!world.coordinator.is_rewriting(), "it is given up");
+    world.pass(1_000);
+    assert!(world.appends.is_empty(), "the rest would be for nothing");
+    assert!(!world.coordinator.take_rewritten());
+    world.coordinator.begin_rewrite();
+    for _ in 0..3 {
+        world.pass(1_000);
+        while world.end_append(Ok(())) {}
+    }
+    assert!(world.coordinator.take_rewritten());
+}
+
+#[test]
 fn what_is_being_forgotten_does_not_come_back_with_the_topic_written_anew() {
     let mut world = World::new(0);
     world.commit(nobody(), 0, 7);

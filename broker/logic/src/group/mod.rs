@@ -6,7 +6,7 @@
 //!
 //! - [`interface`]: its vocabulary.
 //! - `state`, `member`: one group and the classic protocol (joining, syncing, leaving, time-outs).
-//! - `join`, `sync`, `commit`: requests. `sweep`: what expires, and rewriting the topic.
+//! - `join`, `sync`, `commit`: requests. `sweep`: what expires, and rewriting the topic; `rewrite`: when.
 //! - [`length`]: what of a request need not reach the coordinator. [`load`]: reading the topic back.
 //!
 //! Invariants (`check_invariants`):
@@ -23,6 +23,7 @@ mod join;
 pub mod length;
 pub mod load;
 mod member;
+mod rewrite;
 mod state;
 mod subscription;
 mod sweep;
@@ -43,9 +44,9 @@ use commit::Entries;
 use context::Context;
 use interface::{Effect, GroupSettings, Input, MemberRef, Opaque, StoreId, Waiter};
 pub use load::Loader;
+pub use rewrite::RewritePlan;
 use state::Group;
 use sweep::{Gone, Sweep};
-pub use sweep::{REWRITE_BYTES_MIN, REWRITE_GROWTH, is_worth_rewriting};
 pub use views::{GroupListing, GroupView, MemberView};
 
 /// Longest group id, member id, static name or protocol name, in bytes: what a stored string can hold.
@@ -392,8 +393,8 @@ impl Coordinator {
             Some(Purpose::Deletion { group, waiter }) => {
                 self.deleted(now, &group, waiter, ended, out);
             }
-            Some(Purpose::Rewrite) => self.rewritten(result),
-            None => {}
+            Some(Purpose::Rewrite) if result.is_err() => self.give_up_rewrite(),
+            Some(Purpose::Rewrite) | None => {}
         }
         self.end_rewrite();
     }

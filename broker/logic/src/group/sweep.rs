@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use tackboard_schema::{ErrorCode, TimestampMs};
+use tackboard_schema::TimestampMs;
 
 use super::interface::{Effect, GroupState, NamedPartition, Record, StoreId};
 use super::state::{Group, Held, offset_bytes};
@@ -21,17 +21,6 @@ const GROUPS_PER_TICK: usize = 100;
 /// Bytes of records that are written anew in one tick, about: one append must not take all memory there is for appends,
 /// nor all time.
 const REWRITE_BYTES_PER_TICK: usize = 1 << 20;
-
-/// The topic is not written anew before so many bytes have been appended to it.
-pub const REWRITE_BYTES_MIN: u64 = 16 << 20;
-
-/// Nor before it is so many times as long as when it was last written anew.
-pub const REWRITE_GROWTH: u64 = 4;
-
-/// Whether a topic partition of `bytes` is worth rewriting that was `rewritten_bytes` long after the last time.
-pub fn is_worth_rewriting(bytes: u64, rewritten_bytes: u64) -> bool {
-    bytes >= REWRITE_BYTES_MIN.max(rewritten_bytes.saturating_mul(REWRITE_GROWTH))
-}
 
 /// How far a pass over all groups has come.
 #[derive(Clone, Debug)]
@@ -232,13 +221,14 @@ impl Coordinator {
         }
     }
 
-    /// What was to be forgotten stays, and a rewriting that is under way may have left it out.
-    pub(super) fn rewrite_is_incomplete(&mut self) {
+    /// What was to be forgotten stays, and a rewriting that is under way may have left it out; or a part of it could not be
+    /// stored. The rest of it would be for nothing.
+    pub(super) fn give_up_rewrite(&mut self) {
         self.sweep.rewrite_failed = true;
-    }
-
-    pub(super) fn rewritten(&mut self, result: Result<(), ErrorCode>) {
-        self.sweep.rewrite_failed |= result.is_err();
+        if !matches!(self.sweep.rewrite, Pass::Rests) {
+            self.sweep.rewrite = Pass::Rests;
+            self.sweep.rewrite_until = Some(StoreId(self.last_store));
+        }
     }
 
     /// The rewriting has ended if everything has that was appended before it had met all groups: a deletion among them

@@ -3,9 +3,8 @@
 
 use tackboard_logic::{
     group::{
-        Loader,
+        Loader, RewritePlan,
         interface::{Record, StoreId},
-        is_worth_rewriting,
     },
     request::{fetch::Bounds, gather::Gather, produce::Respond},
     shard::interface::{AdvanceLogStart, FetchEntry, Input, LogId, Refusal, Ticket},
@@ -55,8 +54,8 @@ pub(super) struct Loading {
 /// How far writing the log anew has come.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rewrite {
-    /// It is not needed; all that lived was so long when it was last written.
-    Rests { living_bytes: u64 },
+    /// It is not under way.
+    Rests,
     /// Everything that lives is written behind this offset, at which the log was so long.
     Writing { from: Offset, size_bytes: u64 },
     /// The log is to begin there.
@@ -198,7 +197,8 @@ impl State {
             }
             let serving = Serving {
                 coordinator: loading.loader.finish(self.now),
-                rewrite: Rewrite::Rests { living_bytes: 0 },
+                rewrite: Rewrite::Rests,
+                plan: RewritePlan::default(),
             };
             let host = Host::Serving(Box::new(serving));
             self.groups.hosts.insert(partition, host);
@@ -247,8 +247,8 @@ impl State {
         };
         let coordinator = &mut serving.coordinator;
         match serving.rewrite {
-            Rewrite::Rests { living_bytes } => {
-                if is_worth_rewriting(described.size_bytes, living_bytes) {
+            Rewrite::Rests => {
+                if serving.plan.is_due(self.now, described.size_bytes) {
                     coordinator.begin_rewrite();
                     serving.rewrite = Rewrite::Writing {
                         from: described.log_end_offset,
@@ -273,7 +273,9 @@ impl State {
             }
             // Something of it could not be stored.
             Rewrite::Writing { .. } if !coordinator.is_rewriting() => {
-                serving.rewrite = Rewrite::Rests { living_bytes: 0 };
+                serving.rewrite = Rewrite::Rests;
+                serving.plan.failed(self.now);
+                tracing::warn!(%partition, "what groups have committed could not be written anew; tried again later");
             }
             Rewrite::Writing { .. } | Rewrite::Advancing { .. } => {}
         }
@@ -291,17 +293,18 @@ impl State {
         let Rewrite::Advancing { living_bytes } = serving.rewrite else {
             return;
         };
+        serving.rewrite = Rewrite::Rests;
         match outcome {
             Ok(offset) => {
-                serving.rewrite = Rewrite::Rests { living_bytes };
+                serving.plan.succeeded(living_bytes);
                 tracing::info!(
                     %partition, log_start_offset = offset.0, living_bytes,
                     "what groups have committed was written anew"
                 );
             }
             Err(refusal) => {
-                serving.rewrite = Rewrite::Rests { living_bytes: 0 };
-                tracing::warn!(%partition, %refusal, "old records of groups could not be deleted; tried again");
+                serving.plan.failed(self.now);
+                tracing::warn!(%partition, %refusal, "old records of groups could not be deleted; tried again later");
             }
         }
     }

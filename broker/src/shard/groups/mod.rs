@@ -20,7 +20,7 @@ use log::{Loading, Rewrite};
 pub use room::Room;
 use tackboard_logic::{
     group::{
-        Coordinator, Counts, GroupListing, GroupView, Standing,
+        Coordinator, Counts, GroupListing, GroupView, RewritePlan, Standing,
         interface::{
             CommitEntry, Effect, GroupSettings, Input, Join, JoinRefusal, Joined, MemberRef,
             NamedPartition, StoreId, Sync, Synced, Waiter,
@@ -99,6 +99,8 @@ pub enum GroupRequest {
     Describe(String),
     /// Which groups there are.
     List,
+    /// Whether there is a coordinator for a group.
+    Find(String),
 }
 
 /// Offsets that are to be remembered.
@@ -131,7 +133,7 @@ impl GroupRequest {
             }
             // Names, of which each counts as an entry.
             Self::Heartbeat(..) | Self::Leave(..) | Self::Delete(_) => 0,
-            Self::Offsets(_, None) | Self::Describe(_) | Self::List => 0,
+            Self::Offsets(_, None) | Self::Describe(_) | Self::List | Self::Find(_) => 0,
         };
         length as u64
     }
@@ -157,7 +159,10 @@ impl GroupRequest {
     /// The group that the answer names, where requests name several; else nothing.
     fn named_group(&self) -> &str {
         match self {
-            Self::Offsets(group, _) | Self::Describe(group) | Self::Delete(group) => group,
+            Self::Offsets(group, _)
+            | Self::Describe(group)
+            | Self::Delete(group)
+            | Self::Find(group) => group,
             _ => "",
         }
     }
@@ -170,7 +175,7 @@ pub enum GroupAnswer {
     Joined(Result<Joined, JoinRefusal>),
     /// To a sync.
     Synced(Result<Synced, ErrorCode>),
-    /// To a heartbeat or a deletion.
+    /// To a heartbeat, a deletion, or who looks for a coordinator.
     Done(ErrorCode),
     /// To a leave, a commit or a deletion of offsets: one code each.
     Codes(Result<Vec<ErrorCode>, ErrorCode>),
@@ -184,6 +189,8 @@ pub enum GroupAnswer {
 
 /// Who waits for a coordinator's answer.
 struct WaiterTarget {
+    /// Whose coordinator is to answer.
+    partition: TopicPartition,
     request: Key,
     entry: u32,
     /// It waits for other members, which may be long; the others wait for the disk.
@@ -199,6 +206,7 @@ enum Host {
 struct Serving {
     coordinator: Coordinator,
     rewrite: Rewrite,
+    plan: RewritePlan,
 }
 
 /// The coordinators of one core.
@@ -317,9 +325,18 @@ impl State {
         let partition = self.opened(log).map(|opened| opened.partition);
         let host = partition.and_then(|partition| self.groups.hosts.get(&partition));
         let (Some(partition), Some(host)) = (partition, host) else {
-            let failure = Failure::plain(ErrorCode::NotCoordinator);
+            let failure = Failure::new(
+                ErrorCode::CoordinatorNotAvailable,
+                format!(
+                    "a partition of {OFFSETS_TOPIC} has no coordinator; the broker's log says why"
+                ),
+            );
             return self.entry_grouped(request, entry, Err(failure));
         };
+        if let GroupRequest::Find(_) = wanted {
+            let found = Ok(GroupAnswer::Done(ErrorCode::None));
+            return self.entry_grouped(request, entry, found);
+        }
         let coordinator = match host {
             Host::Serving(serving) => &serving.coordinator,
             Host::Loading(_) => {
@@ -358,6 +375,7 @@ impl State {
         }
         self.expect(request);
         let waiter = self.groups.waiters.insert(WaiterTarget {
+            partition,
             request,
             entry,
             is_parked,
@@ -388,15 +406,28 @@ impl State {
 
     /// The broker stops: members do not wait for each other any more. What is being stored is answered once it is.
     pub(super) fn release_members(&mut self) {
+        self.release_waiters(ErrorCode::ShuttingDown, |waiter| waiter.is_parked);
+    }
+
+    fn release_waiters(&mut self, code: ErrorCode, are: impl Fn(&WaiterTarget) -> bool) {
         for waiter in self.groups.waiters.keys() {
-            let is_parked = self.groups.waiters.get_mut(waiter);
-            if is_parked.is_some_and(|waiter| waiter.is_parked)
+            let target = self.groups.waiters.get_mut(waiter);
+            if target.is_some_and(|target| are(target))
                 && let Some(target) = self.groups.waiters.remove(waiter)
             {
-                let failure = Failure::plain(ErrorCode::ShuttingDown);
+                let failure = Failure::plain(code);
                 self.entry_grouped(target.request, target.entry, Err(failure));
                 self.outcome_arrived(target.request);
             }
+        }
+    }
+
+    /// The log of a partition takes nothing any more: its groups have no coordinator until a restart, and nobody waits for
+    /// one.
+    pub(super) fn coordinator_fenced(&mut self, partition: TopicPartition) {
+        if self.groups.hosts.remove(&partition).is_some() {
+            let code = ErrorCode::CoordinatorNotAvailable;
+            self.release_waiters(code, |waiter| waiter.partition == partition);
         }
     }
 
@@ -593,11 +624,7 @@ impl State {
 /// What a fault of the partition means to whoever looks for its coordinator: clients of groups give up at the codes that
 /// those of partitions try again.
 pub(super) fn as_coordinator(failure: &Failure) -> Failure {
-    let code = match failure.code {
-        ErrorCode::KafkaStorageError => ErrorCode::NotCoordinator,
-        _ => ErrorCode::CoordinatorNotAvailable,
-    };
-    Failure::new(code, failure.message.clone())
+    Failure::new(ErrorCode::CoordinatorNotAvailable, failure.message.clone())
 }
 
 /// The answer to a question that changes nothing; `None`: it is none.
@@ -677,7 +704,10 @@ fn input(waiter: Waiter, wanted: GroupRequest) -> Input {
             partitions,
         },
         GroupRequest::Delete(group) => Input::DeleteGroup { waiter, group },
-        GroupRequest::Offsets(..) | GroupRequest::Describe(_) | GroupRequest::List => {
+        GroupRequest::Offsets(..)
+        | GroupRequest::Describe(_)
+        | GroupRequest::List
+        | GroupRequest::Find(_) => {
             unreachable!("answered without a step")
         }
     }
