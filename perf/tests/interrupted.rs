@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    os::unix::fs::PermissionsExt,
     path::Path,
     process::{Child, Command, Stdio},
     thread,
@@ -22,6 +23,12 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
     let listed = fs::read_dir(folder).into_iter().flatten().flatten();
     listed.map(|entry| entry.path()).collect()
+}
+
+/// Whether there is no such process any more, or only what its parent has still to be told.
+fn has_ended(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+    stat.map_or(true, |stat| stat.contains(") Z "))
 }
 
 fn start(arguments: &[&str], data: &Path) -> Child {
@@ -78,8 +85,28 @@ fn a_run_takes_its_server_and_the_server_s_data_with_it() {
         .expect("a server")
         .to_owned();
     interrupt(child, data.path());
-    until("the server ends", || {
-        let stat = fs::read_to_string(format!("/proc/{server}/stat"));
-        stat.map_or(true, |stat| stat.contains(") Z "))
-    });
+    until("the server ends", || has_ended(&server));
+}
+
+/// A server dies with the run that started it, by the kernel's hand; what its start script has started does not.
+#[test]
+fn a_run_takes_what_a_start_script_has_started_with_it() {
+    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let (script, started) = (place.path().join("broker"), place.path().join("started"));
+    let text = format!(
+        "#!/bin/sh\nsleep 600 &\necho $! > {0}.part\nmv {0}.part {0}\nwait\n",
+        started.display()
+    );
+    fs::write(&script, text).expect("a script");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("it can be run");
+    let data = place.path().join("data");
+    fs::create_dir(&data).expect("a folder");
+    let arguments = ["run", "--workload", "small", "--server", "Tackboard"];
+    let script = script.to_str().expect("a name");
+    let arguments = [&arguments[..], &["--tackboard", script]].concat();
+    let child = start(&arguments, &data);
+    until("the script started something", || started.exists());
+    let sleeper = fs::read_to_string(&started).expect("a pid");
+    interrupt(child, &data);
+    until("what the script started ends", || has_ended(sleeper.trim()));
 }

@@ -2,17 +2,23 @@
 //! exit code they end.
 
 use std::{
+    ffi::OsString,
     fs,
     io::Write,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
 };
 
 use serde_json::Value;
 
 /// Set where a test that can't run on this machine is to fail.
 const MUST_RUN: &str = "TACKBOARD_TESTS_MUST_RUN";
+
+/// No step here takes longer, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A folder that cargo seems to have built into.
 struct Built {
@@ -47,18 +53,52 @@ impl Built {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("it can be run");
     }
 
-    /// Runs a script of this folder's parent with what is built here.
-    fn run(&self, script: &str, arguments: &[&str]) -> Output {
+    /// A script beside this crate, with what is built here.
+    fn script(&self, script: &str, arguments: &[&str]) -> Command {
         let programs = std::env::var("PATH").expect("a path");
         let programs = format!("{}/release:{programs}", self.path().display());
-        Command::new(root().join("perf").join(script))
+        let mut command = Command::new(root().join("perf").join(script));
+        command
             .args(arguments)
             .arg("--data")
             .arg(self.path())
             .env("PATH", programs)
-            .env("CARGO_TARGET_DIR", self.path())
-            .output()
-            .expect("it starts")
+            .env("CARGO_TARGET_DIR", self.path());
+        command
+    }
+
+    /// Runs a script to its end.
+    fn run(&self, script: &str, arguments: &[&str]) -> Output {
+        let mut command = self.script(script, arguments);
+        command.output().expect("it starts")
+    }
+
+    /// Interrupts a script as soon as a stand-in has put pids into the file `started`; all of them have ended then, or
+    /// end soon.
+    fn interrupt(&self, script: &str, arguments: &[&str]) {
+        let mut command = self.script(script, arguments);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut running = command.spawn().expect("it starts");
+        let started = self.path().join("started");
+        until("something was started", || started.exists());
+        // SAFETY: sends a signal to our own child, which has not been waited for.
+        unsafe { libc::kill(running.id() as libc::pid_t, libc::SIGINT) };
+        assert_eq!(running.wait().expect("it ends").code(), Some(130));
+        let pids = fs::read_to_string(started).expect("pids");
+        for pid in pids.split_whitespace() {
+            until("what was started ends", || {
+                let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+                stat.map_or(true, |stat| stat.contains(") Z "))
+            });
+        }
+    }
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "{what} never");
+        thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -170,6 +210,43 @@ fn a_case_is_kept_with_machine_commit_and_table_and_one_that_fails_is_named() {
     assert_eq!(kept["commit"], origin["commit"]);
     let table = fs::read_to_string(results.join("README.md")).expect("a table");
     assert!(table.contains("From case-group-rebalance.json"), "{table}");
+}
+
+/// What takes the signal as a reason to end, and what only a kill of the whole group reaches.
+#[test]
+fn an_interrupted_run_ends_all_that_its_measurement_has_started() {
+    let Some(built) = Built::new() else {
+        return;
+    };
+    let here = built.path().display();
+    built.program(
+        "tackboard-perf",
+        &format!(
+            r#"case $1 in
+               table) echo none;;
+               limits) sleep 600 & echo $$ $! > {here}/part; mv {here}/part {here}/started; wait;;
+               esac"#
+        ),
+    );
+    built.interrupt("all", &["limits"]);
+}
+
+#[test]
+fn an_interrupted_case_takes_its_broker_and_its_data_with_it() {
+    let Some(built) = Built::new() else {
+        return;
+    };
+    let here = built.path().display();
+    built.program("tackboard-perf", r#"case $1 in origin) echo "{}";; esac"#);
+    built.program(
+        "tackboard",
+        &format!("echo $$ > {here}/part; mv {here}/part {here}/started; exec sleep 600"),
+    );
+    built.interrupt("cases", &["start-empty"]);
+    let left = fs::read_dir(built.path()).expect("a folder");
+    let left: Vec<_> = left.flatten().map(|entry| entry.file_name()).collect();
+    let is_data = |name: &&OsString| name.to_string_lossy().starts_with("tackboard-cases-");
+    assert_eq!(left.iter().find(is_data), None);
 }
 
 #[test]
