@@ -137,6 +137,63 @@ fn a_topic_that_has_grown_is_produced_to_and_fetched_from_at_once() {
 }
 
 #[test]
+fn what_is_tried_on_a_full_disk_is_refused_as_what_is_made_is() {
+    let data = folder();
+    let running = broker(data.path(), "[0]", &[]);
+    assert_eq!(Client::of(&running).create("t", 1), 0);
+    assert!(running.shutdown());
+    // More than any disk has.
+    let running = broker(data.path(), "[0]", &["storage.reserve_bytes=64 TiB"]);
+    let mut client = Client::of(&running);
+    let told = [true, false].map(|validate_only| {
+        let create = CreateTopicsRequest {
+            topics: vec![CreateTopicsRequestTopic {
+                name: "u".into(),
+                num_partitions: 1,
+                replication_factor: -1,
+                ..Default::default()
+            }],
+            validate_only,
+            ..Default::default()
+        };
+        let created = client.ask(7, &create).topics.remove(0);
+        let grown = client
+            .ask(3, &grow("t", 2, validate_only))
+            .results
+            .remove(0);
+        assert_eq!(created.error_message, grown.error_message);
+        (created.error_code, grown.error_code, grown.error_message)
+    });
+    let [tried, made] = told;
+    assert!(made.0 != 0 && made.1 != 0, "{made:?}");
+    assert_eq!(tried, made);
+    assert!(running.shutdown());
+}
+
+#[test]
+fn one_request_tries_so_many_partitions_and_no_more() {
+    let data = folder();
+    let roomy = &["storage.partitions_per_core_max=100000"];
+    let running = broker(data.path(), "[0]", roomy);
+    let mut client = Client::of(&running);
+    let topic = |name: &str| CreateTopicsRequestTopic {
+        name: name.into(),
+        num_partitions: 6_000,
+        replication_factor: -1,
+        ..Default::default()
+    };
+    let create = CreateTopicsRequest {
+        topics: ["a", "b"].map(topic).to_vec(),
+        validate_only: true,
+        ..Default::default()
+    };
+    let told = client.ask(7, &create).topics;
+    let codes: Vec<_> = told.iter().map(|topic| topic.error_code).collect();
+    assert_eq!(codes, [0, ErrorCode::PolicyViolation.code()]);
+    assert!(running.shutdown());
+}
+
+#[test]
 fn a_topic_that_a_request_names_twice_is_refused_and_left_as_it_is() {
     let data = folder();
     let running = broker(data.path(), "[0]", &[]);

@@ -9,7 +9,9 @@ use std::{
     sync::Arc,
 };
 
-use tackboard_logic::metadata::{Command, Machine, MetadataRefusal, Outcome, Topic};
+use tackboard_logic::metadata::{
+    Command, Machine, MetadataRefusal, Outcome, PARTITIONS_MAX, Topic,
+};
 use tackboard_schema::{
     CorrelationId, ErrorCode, TopicId,
     kafka::{ApiKey, Str},
@@ -31,6 +33,9 @@ use crate::{
 
 /// Changes that one request may try: each is worked out at once, on the core.
 const TRIALS_MAX: usize = 100;
+
+/// Partitions that these may have together: each is placed.
+const TRIAL_PARTITIONS_MAX: i64 = 10_000;
 
 /// One change that a request asks for.
 pub(super) struct Change {
@@ -146,6 +151,7 @@ fn repeated<T>(asked: &[(Change, T)]) -> BTreeSet<usize> {
 
 fn try_out(state: &State, changes: &mut [Change], commands: Vec<(usize, Command)>) {
     let mut trial = Machine::on_trial(state.topics.image().clone());
+    let mut partitions = 0;
     for (tried, (index, command)) in commands.into_iter().enumerate() {
         let change = &mut changes[index];
         if tried >= TRIALS_MAX {
@@ -153,12 +159,33 @@ fn try_out(state: &State, changes: &mut [Change], commands: Vec<(usize, Command)
             change.refusal = refused::<()>(ErrorCode::PolicyViolation, &message).err();
             continue;
         }
+        partitions += i64::from(partitions_of(&command));
+        if partitions > TRIAL_PARTITIONS_MAX {
+            let message =
+                format!("more partitions than one request may try, {TRIAL_PARTITIONS_MAX}");
+            change.refusal = refused::<()>(ErrorCode::PolicyViolation, &message).err();
+            continue;
+        }
         let version = trial.image().version + 1;
-        let spared = state.spare_groups(&command);
-        match spared.and_then(|()| trial.apply(version, command)) {
+        let admitted = state.admit_change(&command);
+        match admitted.and_then(|()| trial.apply(version, command)) {
             Ok(outcome) => change.topic = topic_of(&outcome, &trial.image()),
             Err(refusal) => change.refusal = Some(refusal),
         }
+    }
+}
+
+/// How many partitions a change asks for, if as many may be asked for at all.
+fn partitions_of(command: &Command) -> i32 {
+    let asked = match command {
+        Command::CreateTopic(create) => create.partitions,
+        Command::CreatePartitions { count, .. } => *count,
+        _ => 0,
+    };
+    match (0..=PARTITIONS_MAX).contains(&asked) {
+        true => asked,
+        // Refused without being placed.
+        false => 0,
     }
 }
 

@@ -199,7 +199,7 @@ impl State {
             replication_factor,
         };
         let target = ProposalTarget::Topic(connection.clone(), correlation_id, change);
-        self.propose_if_room(target, command);
+        self.propose_asked(target, command);
     }
 
     /// The command that creates a topic, and how many partitions and replicas it will have. -1 stands for the broker's
@@ -229,24 +229,47 @@ impl State {
         (command, (partitions, replication_factor))
     }
 
-    /// Proposes a change, if there is room on the disk for the partitions that it brings.
-    fn propose_if_room(&mut self, target: ProposalTarget, command: Command) {
+    /// Whether a change may be proposed, or tried, for somebody: it spares the topic of the groups, and there is room on
+    /// the disk for the partitions that it brings.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn admit_change(&self, command: &Command) -> Result<(), MetadataRefusal> {
+        self.spare_groups(command)?;
+        self.admit_partitions(command)
+    }
+
+    fn admit_partitions(&self, command: &Command) -> Result<(), MetadataRefusal> {
         let brings_partitions = matches!(
             command,
             Command::CreateTopic(_) | Command::CreatePartitions { .. }
         );
-        if brings_partitions && self.machine.is_short_of_space() {
-            // They could not be opened.
-            let refusal = MetadataRefusal {
-                code: ErrorCode::StorageFull,
-                message: format!(
-                    "the data folder's file system is full, or has less space than storage.reserve_bytes = {}",
-                    self.config.reserve_bytes
-                ),
-            };
-            self.refuse_proposal(target, refusal);
-        } else {
-            self.propose(target, command);
+        if !brings_partitions || !self.machine.is_short_of_space() {
+            return Ok(());
+        }
+        // They could not be opened.
+        Err(MetadataRefusal {
+            code: ErrorCode::StorageFull,
+            message: format!(
+                "the data folder's file system is full, or has less space than storage.reserve_bytes = {}",
+                self.config.reserve_bytes
+            ),
+        })
+    }
+
+    /// Proposes a change of the broker's own, if there is room for it.
+    fn propose_own(&mut self, target: ProposalTarget, command: Command) {
+        match self.admit_partitions(&command) {
+            Ok(()) => self.propose(target, command),
+            Err(refusal) => self.refuse_proposal(target, refusal),
+        }
+    }
+
+    /// Proposes a change that somebody asks for, if it is admitted.
+    fn propose_asked(&mut self, target: ProposalTarget, command: Command) {
+        match self.admit_change(&command) {
+            Ok(()) => self.propose(target, command),
+            Err(refusal) => self.refuse_proposal(target, refusal),
         }
     }
 
@@ -263,7 +286,7 @@ impl State {
             number,
             index,
         };
-        self.propose_if_room(target, command);
+        self.propose_asked(target, command);
     }
 
     /// Proposes a topic that a client of Kafka has asked for and that is not there. What the client is told: to ask again
@@ -279,7 +302,7 @@ impl State {
                 .map_or(ErrorCode::None, |_| ErrorCode::LeaderNotAvailable);
         }
         let (command, _) = self.topic_to_create(name, (-1, -1), Vec::new());
-        self.propose_if_room(ProposalTarget::UnaskedTopic, command);
+        self.propose_asked(ProposalTarget::UnaskedTopic, command);
         ErrorCode::LeaderNotAvailable
     }
 
@@ -295,7 +318,7 @@ impl State {
         let kept = kept.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let size = (self.config.groups.offsets_partitions, 1);
         let (command, _) = self.topic_to_create(OFFSETS_TOPIC, size, kept.to_vec());
-        self.propose_if_room(ProposalTarget::OffsetsTopic, command);
+        self.propose_own(ProposalTarget::OffsetsTopic, command);
     }
 
     /// Whether the leader epoch that a client of Kafka believes in (-1: it names none) is that of the partition.
@@ -332,7 +355,7 @@ impl State {
         let command = Command::DeleteTopic {
             name: name.to_owned(),
         };
-        self.propose(target, command);
+        self.propose_asked(target, command);
     }
 
     /// Proposes more partitions of a topic.
@@ -349,7 +372,7 @@ impl State {
             name: name.to_owned(),
             count,
         };
-        self.propose_if_room(target, command);
+        self.propose_asked(target, command);
     }
 
     /// Proposes other settings of a topic.
@@ -367,7 +390,7 @@ impl State {
             resets_others: false,
             changes,
         });
-        self.propose(target, command);
+        self.propose_asked(target, command);
     }
 
     /// Gives a client a producer id, from this core's block or from the next one.
@@ -390,7 +413,7 @@ impl State {
 
     fn next_producer_ids(&mut self) {
         let broker = self.config.broker_id;
-        self.propose(
+        self.propose_own(
             ProposalTarget::ProducerIds,
             Command::AllocateProducerIds { broker },
         );

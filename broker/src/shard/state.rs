@@ -380,12 +380,8 @@ impl State {
         }
     }
 
-    /// Asks the control thread for a change of the metadata.
+    /// Asks the control thread for a change of the metadata, which was admitted.
     pub(super) fn propose(&mut self, target: ProposalTarget, command: Command) {
-        let is_own = matches!(target, ProposalTarget::OffsetsTopic);
-        if !is_own && let Err(refusal) = self.spare_groups(&command) {
-            return self.refuse_proposal(target, refusal);
-        }
         self.progress.work_started();
         let call = self.proposals.insert(target);
         let core = self.core;

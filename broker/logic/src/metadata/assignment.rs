@@ -80,6 +80,11 @@ impl Assignment {
         self.next_shard_key
     }
 
+    /// Replicas of all partitions, on all brokers.
+    pub(super) fn replicas(&self) -> usize {
+        self.loads.values().map(|load| load.replicas).sum()
+    }
+
     /// The most partitions on one core of each broker.
     pub(super) fn fullest_cores(&self) -> impl Iterator<Item = (BrokerId, u32)> {
         self.loads

@@ -139,9 +139,11 @@ impl Machine {
         self.check_topic_id(create.topic_id)?;
         self.check_counts(&create)?;
         let config = check_configs(&create.configs, create.replication_factor)?;
+        let factor = create.replication_factor as usize;
         let mut assignment = Assignment::new(&self.image, self.next_shard_key);
+        self.check_sum(&assignment, create.partitions as usize * factor)?;
         let partitions = (0..create.partitions)
-            .map(|_| assignment.place(create.replication_factor as usize))
+            .map(|_| assignment.place(factor))
             .collect();
         self.check_room(&assignment, create.partitions)?;
         let mut configs = create.configs;
@@ -223,6 +225,23 @@ impl Machine {
         Ok(())
     }
 
+    /// Refuses what all cores together can't take, before any of it is placed.
+    fn check_sum(&self, assignment: &Assignment, more: usize) -> Result<(), MetadataRefusal> {
+        let room =
+            |broker: &Arc<Broker>| broker.cores.len() * broker.partitions_per_core_max as usize;
+        let room: usize = self.image.brokers.values().map(room).sum();
+        let held = assignment.replicas();
+        if held + more > room {
+            return Err(MetadataRefusal::new(
+                ErrorCode::PolicyViolation,
+                format!(
+                    "{more} more partitions, each replica counted, beside {held} that there are; all cores together take {room}"
+                ),
+            ));
+        }
+        Ok(())
+    }
+
     fn check_room(&self, assignment: &Assignment, partitions: i32) -> Result<(), MetadataRefusal> {
         for (id, fullest) in assignment.fullest_cores() {
             let allowed = self.image.brokers[&id].partitions_per_core_max;
@@ -257,6 +276,7 @@ impl Machine {
         }
         let replication_factor = replication_factor(&topic) as usize;
         let mut assignment = Assignment::new(&self.image, self.next_shard_key);
+        self.check_sum(&assignment, (count - held) as usize * replication_factor)?;
         let more = (held..count).map(|_| assignment.place(replication_factor));
         Arc::make_mut(&mut topic).partitions.extend(more);
         self.check_room(&assignment, count)?;

@@ -200,7 +200,7 @@ fn counts_out_of_bounds() {
     let (code, message) = refusal(&mut machine, create("t", 1, 2_001));
     assert_eq!(code, ErrorCode::PolicyViolation);
     assert!(
-        message.contains("would put 1001 on one core of broker 1, which takes 1000"),
+        message.contains("all cores together take 2000"),
         "{message}"
     );
     for replication_factor in [i16::MIN, -1, 0, 2] {
@@ -343,6 +343,28 @@ fn settings_change_all_together_or_not_at_all() {
         (config.acks_min, config.retention),
         (Some(tackboard_schema::Acks::Count(1)), None)
     );
+}
+
+#[test]
+fn a_core_that_is_full_takes_no_more_though_others_have_room() {
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let mut machine = machine([register(1, 1, 2)]);
+    for (id, name) in (1..).zip(names) {
+        apply(&mut machine, create(name, id, 1)).expect("there is room");
+    }
+    // Those of the second core.
+    for name in ["b", "d", "f"] {
+        apply(&mut machine, delete(name)).expect("it is there");
+    }
+    let Command::RegisterBroker(mut fewer) = register(1, 2, 2) else {
+        unreachable!("a registration")
+    };
+    fewer.partitions_per_core_max = 2;
+    apply(&mut machine, Command::RegisterBroker(fewer)).expect("accepted");
+    let (code, message) = refusal(&mut machine, create("g", 9, 1));
+    assert_eq!(code, ErrorCode::PolicyViolation);
+    let told = "would put 3 on one core of broker 1, which takes 2";
+    assert!(message.contains(told), "{message}");
 }
 
 #[test]
