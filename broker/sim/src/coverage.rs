@@ -107,6 +107,8 @@ events! {
     ReadCold = required,
     /// Of these, one whose stretches other readers may share.
     ReadShared = required,
+    /// A read of history waited for its turn.
+    ReadWaited = required,
     /// Bad bytes were found by a read, and not served.
     ReadDamage = required,
     /// A fetch waited for data.

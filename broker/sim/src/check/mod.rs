@@ -6,6 +6,7 @@ mod budget;
 mod damage;
 mod deletion;
 mod groups;
+mod history;
 mod interval;
 mod lookup;
 mod placement;
@@ -24,6 +25,7 @@ pub use groups::{
     commit_acknowledged, commit_taken, expired, joined, loaded, note_recorded, owner, recorded,
     settle, shown, synced, written_anew,
 };
+pub use history::history;
 pub use interval::{forgive_standstill, note_high_watermark, promise_what_is_old};
 pub use lookup::time_lookup;
 pub use placement::{placement, producer_may_be_forgotten};

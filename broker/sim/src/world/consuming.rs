@@ -44,6 +44,24 @@ impl ReadFor {
         first.unwrap_or(read.file_at).min(read.file_at)..last.unwrap_or(end).max(end)
     }
 
+    /// That range, stretch by stretch.
+    pub(super) fn parts(&self) -> Vec<Range<u64>> {
+        let whole = self.range();
+        let ends = self
+            .stretches
+            .iter()
+            .map(|stretch| stretch.file_at + u64::from(stretch.length));
+        let mut parts = Vec::new();
+        let mut at = whole.start;
+        for end in ends.chain([whole.end]) {
+            if end > at {
+                parts.push(at..end);
+                at = end;
+            }
+        }
+        parts
+    }
+
     /// What its reader gets of `bytes`, which lie in that range: the same whether it shares or reads alone, but that one
     /// of them may end earlier.
     fn cut(&self, bytes: &[u8]) -> Result<Vec<u8>, Damage> {
@@ -313,6 +331,9 @@ impl World {
             stretches,
             high_watermark,
         };
+        if !read_for.stretches.is_empty() {
+            return self.wait_for_turn(core, read_for, file);
+        }
         let range = read_for.range();
         let action = Action::Read {
             file,

@@ -12,6 +12,7 @@ use tackboard_logic::shard::interface::{
 use tackboard_schema::Durability;
 
 use super::consuming::ReadFor;
+use super::history::Turn;
 use super::truncating::Reopening;
 use super::{Event, World, trace};
 use crate::check;
@@ -89,6 +90,8 @@ pub(super) enum Completion {
     Reopening(Box<Reopening>),
     LedgerWritten(u64),
     Read(ReadFor),
+    /// The same, which took a turn.
+    History(Turn, ReadFor),
 }
 
 /// A script that is being carried out.
@@ -100,6 +103,8 @@ pub(super) struct Operation {
     completion: Completion,
     /// What becomes of the action under way.
     fate: Result<(), StorageFault>,
+    /// What it has read so far.
+    bytes: Vec<u8>,
 }
 
 impl Operation {
@@ -107,7 +112,7 @@ impl Operation {
     pub(super) fn must_be_awaited(&self) -> bool {
         !matches!(
             self.completion,
-            Completion::Read(_) | Completion::Deleted(..)
+            Completion::Read(_) | Completion::History(..) | Completion::Deleted(..)
         )
     }
 
@@ -247,6 +252,7 @@ impl World {
             script: script.into(),
             completion,
             fate: Ok(()),
+            bytes: Vec::new(),
         };
         process.operations.insert(id, operation);
         self.begin_action(id);
@@ -363,12 +369,18 @@ impl World {
             .pop_front()
             .expect("an action is under way");
         let (result, bytes) = self.finish(action, operation.fate);
+        operation.bytes.extend_from_slice(&bytes);
         if result.is_ok() && !operation.script.is_empty() {
             self.process_mut().operations.insert(id, operation);
             self.begin_action(id);
             return;
         }
-        self.complete(operation.core, operation.completion, result, bytes);
+        self.complete(
+            operation.core,
+            operation.completion,
+            result,
+            operation.bytes,
+        );
     }
 
     fn complete(
@@ -416,6 +428,11 @@ impl World {
             }
             Completion::LedgerWritten(sequence) => Input::LedgerWritten { sequence, result },
             Completion::Read(read_for) => {
+                self.read_arrived(core, read_for, result.map(|()| bytes));
+                return;
+            }
+            Completion::History(turn, read_for) => {
+                self.end_turn_of_read(core, turn);
                 self.read_arrived(core, read_for, result.map(|()| bytes));
                 return;
             }

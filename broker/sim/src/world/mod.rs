@@ -5,6 +5,7 @@
 //! - [`boot`]: from the files on disk to serving shards, [`crash`]: and the ways back;
 //! - [`turn`]: inputs in, effects out, [`io`]: what becomes of effects that take time;
 //! - [`producing`], [`consuming`]: the clients;
+//! - [`history`]: reads that wait for their turn;
 //! - [`coordinating`], [`grouping`]: coordinators of consumer groups, and members;
 //! - [`truncating`]: ends of logs are cut off, [`deleting`]: and beginnings;
 //! - [`chaos`]: what happens out of the blue, [`heal`]: how it must end.
@@ -19,6 +20,7 @@ mod crash;
 mod deleting;
 mod grouping;
 mod heal;
+mod history;
 mod io;
 mod process;
 mod producing;

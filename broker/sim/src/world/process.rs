@@ -7,6 +7,7 @@ use tackboard_logic::shard::Shard;
 use tackboard_logic::shard::interface::{ChunkId, Effects, Input, LogId, PayloadId};
 
 use super::coordinating::Coordinating;
+use super::history::History;
 use super::io::Operation;
 use crate::check::SpaceView;
 use crate::model::Batch;
@@ -43,6 +44,9 @@ pub(super) struct Host {
     pub(super) chunks: Vec<Option<Chunk>>,
     pub(super) payloads: Vec<Option<Payload>>,
     pub(super) partitions: BTreeMap<LogId, u32>,
+    pub(super) history: History,
+    /// When it last placed a batch.
+    pub(super) appended_us: Option<u64>,
 }
 
 /// A batch that was received and is not yet placed.
@@ -76,6 +80,8 @@ impl Host {
             chunks: Vec::new(),
             payloads: Vec::new(),
             partitions: BTreeMap::new(),
+            history: History::default(),
+            appended_us: None,
         }
     }
 

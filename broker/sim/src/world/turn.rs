@@ -304,6 +304,7 @@ impl World {
             partition.note_known_from(base_offset.0);
         }
         partition.place(&payload.batch, bytes, wall_ms);
+        self.note_append(core);
     }
 
     fn copy_cached(&mut self, core: usize, data: &FetchData, slices: &[CachedSlice]) -> Vec<u8> {
