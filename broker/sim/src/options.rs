@@ -41,8 +41,9 @@ pub struct GroupOptions {
     pub batch_bytes: usize,
     /// Segments of the internal topic.
     pub segment_bytes: u64,
-    /// Its log is not written anew before it is so long.
-    pub rewrite_bytes_min: u64,
+    /// A byte of the internal topic counts for so many when it is decided whether to write a log anew: no run appends as
+    /// much as a broker waits for.
+    pub rewrite_scale: u64,
 }
 
 impl GroupOptions {
@@ -62,7 +63,7 @@ impl GroupOptions {
             batch_bytes: rng.pick(&[1, 300, 256 << 10]),
             segment_bytes,
             // What lies in the segment with the new beginning stays.
-            rewrite_bytes_min: segment_bytes * rng.pick(&[2, 4]),
+            rewrite_scale: (8 << 20) / segment_bytes / rng.pick(&[1, 2]),
         }
     }
 

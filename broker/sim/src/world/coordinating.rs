@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tackboard_logic::group::interface::{
     Effect, GroupState, Input, NamedPartition, Record, StoreId, Waiter,
 };
-use tackboard_logic::group::{Coordinator, Loader, REWRITE_GROWTH};
+use tackboard_logic::group::{Coordinator, Loader, RewritePlan};
 use tackboard_logic::shard::interface::{
     AdvanceLogStart, Append, Input as ShardInput, Refusal, Ticket,
 };
@@ -52,6 +52,7 @@ pub(super) struct Loading {
 pub(super) struct Serving {
     pub(super) coordinator: Coordinator,
     rewrite: Rewrite,
+    plan: RewritePlan,
     stores: BTreeMap<StoreId, Store>,
     /// Appends that have ended, of which it has not been told.
     ended: VecDeque<(StoreId, Result<(), ErrorCode>)>,
@@ -59,7 +60,7 @@ pub(super) struct Serving {
 
 /// How far writing the log anew has come.
 enum Rewrite {
-    Rests { living_bytes: u64 },
+    Rests,
     Writing { from: Offset, size_bytes: u64 },
     Advancing { living_bytes: u64 },
 }
@@ -217,7 +218,8 @@ impl World {
         };
         let serving = Serving {
             coordinator: loading.loader.finish(now),
-            rewrite: Rewrite::Rests { living_bytes: 0 },
+            rewrite: Rewrite::Rests,
+            plan: RewritePlan::default(),
             stores: BTreeMap::new(),
             ended: VecDeque::new(),
         };
@@ -568,12 +570,12 @@ impl World {
         let Some(described) = self.host(core).shard.describe(log) else {
             return;
         };
-        let bytes_min = self.options.groups.rewrite_bytes_min;
+        let now = self.clock.now();
+        let scaled_bytes = described.size_bytes * self.options.groups.rewrite_scale;
         let serving = self.coordinating(number).expect("it serves");
         match serving.rewrite {
-            Rewrite::Rests { living_bytes } => {
-                let worth_bytes = bytes_min.max(living_bytes * REWRITE_GROWTH);
-                if described.size_bytes >= worth_bytes {
+            Rewrite::Rests => {
+                if serving.plan.is_due(now, scaled_bytes) {
                     serving.coordinator.begin_rewrite();
                     serving.rewrite = Rewrite::Writing {
                         from: described.log_end_offset,
@@ -595,7 +597,8 @@ impl World {
                 self.post(core, ShardInput::AdvanceLogStart(advance));
             }
             Rewrite::Writing { .. } if !serving.coordinator.is_rewriting() => {
-                serving.rewrite = Rewrite::Rests { living_bytes: 0 };
+                serving.rewrite = Rewrite::Rests;
+                serving.plan.failed(now);
             }
             Rewrite::Writing { .. } | Rewrite::Advancing { .. } => {}
         }
@@ -609,16 +612,20 @@ impl World {
             Ok(log_start) => check::records_deleted(partition, None, log_start.0),
             Err(refusal) => check::deletion_refused(partition, refusal, faulty),
         }
+        let now = self.clock.now();
+        let scale = self.options.groups.rewrite_scale;
         let Some(serving) = self.coordinating(number) else {
             return;
         };
         let Rewrite::Advancing { living_bytes } = serving.rewrite else {
             return;
         };
-        let living_bytes = outcome.as_ref().map_or(0, |_| living_bytes);
-        serving.rewrite = Rewrite::Rests { living_bytes };
+        serving.rewrite = Rewrite::Rests;
         if outcome.is_ok() {
+            serving.plan.succeeded(living_bytes * scale);
             self.see(Seen::GroupsRewritten);
+        } else {
+            serving.plan.failed(now);
         }
     }
 
@@ -626,7 +633,8 @@ impl World {
     pub(super) fn group_logs_are_short(&mut self) -> bool {
         let numbers = self.coordinator_numbers();
         numbers.into_iter().all(|number| {
-            let bytes_min = self.options.groups.rewrite_bytes_min;
+            let now = self.clock.now();
+            let scale = self.options.groups.rewrite_scale;
             let Some((core, log)) = self.serving(number) else {
                 return self.is_excused(number);
             };
@@ -634,13 +642,22 @@ impl World {
             let Some(serving) = self.coordinating(number) else {
                 return false;
             };
-            match serving.rewrite {
-                Rewrite::Rests { living_bytes } => {
-                    described.size_bytes < bytes_min.max(living_bytes * REWRITE_GROWTH)
-                }
-                _ => false,
-            }
+            matches!(serving.rewrite, Rewrite::Rests)
+                && !serving.plan.is_due(now, described.size_bytes * scale)
         })
+    }
+
+    /// The log of a coordinator was fenced: the coordinator ends with it, and whoever waits for it asks again.
+    pub(super) fn end_coordinator(&mut self, number: u32) {
+        self.process_mut().coordinators.remove(&number);
+        let asked = std::mem::take(&mut self.asked).into_iter();
+        let (ended, asked) =
+            asked.partition(|(_, asked)| self.coordinator_of(&asked.group) == number);
+        self.asked = asked;
+        let ended: BTreeMap<u64, Asked> = ended;
+        for member in &mut self.members {
+            member.forget_answers(&ended);
+        }
     }
 
     /// The process is gone, and with it all that its coordinators knew.

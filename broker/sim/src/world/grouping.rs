@@ -1,7 +1,7 @@
 //! Members of groups: they join, share out what they read, commit, fall silent, vanish and come back, and somebody deletes
 //! what they committed, or all of a group, or the topic.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tackboard_logic::group::GroupView;
@@ -23,7 +23,7 @@ const COMMIT_ENTRIES_MAX: usize = 4;
 pub(super) struct Asked {
     /// A member that waits for it; `None`: nobody any more, or an operator.
     member: Option<usize>,
-    group: String,
+    pub(super) group: String,
     instance: Option<String>,
     what: What,
 }
@@ -73,6 +73,10 @@ enum Phase {
 impl Member {
     pub(super) fn forget_connection(&mut self) {
         self.waiter = None;
+    }
+
+    pub(super) fn forget_answers(&mut self, ended: &BTreeMap<u64, Asked>) {
+        self.waiter = self.waiter.filter(|waiter| !ended.contains_key(waiter));
     }
 
     fn reference(&self) -> MemberRef {

@@ -341,6 +341,9 @@ impl World {
         assert!(self.faults_were_injected(), "fenced without a fault");
         let number = self.host(core).partitions[&log];
         self.process_mut().out_of_service.insert(number);
+        if self.partition(number).internal {
+            self.end_coordinator(number);
+        }
         self.see(Seen::Fenced);
     }
 
