@@ -10,6 +10,8 @@ import time
 PATIENCE_S = 60
 # What of a process's complaints is shown.
 SHOWN_BYTES = 1500
+# What the broker may say above INFO while clients run, as regular expressions. Anything else fails the run.
+EXPECTED_COMPLAINTS = []
 
 _running = set()
 _lock = threading.Lock()
@@ -79,8 +81,14 @@ class Broker:
         more = [part for config in configs for part in ("--config", config)]
         self.tackboard("topic", "create", topic, "--partitions", partitions, *more)
 
+    def complaints(self):
+        """The lines above INFO in its log that nobody expects; what a panic says has no level."""
+        lines = self.log.read_text(errors="replace").splitlines()
+        loud = [line for line in lines if re.search(r"\b(WARN|ERROR)\b|panicked at", line)]
+        return [line for line in loud if not any(re.search(known, line) for known in EXPECTED_COMPLAINTS)]
+
     def stop(self):
-        """Ends it as a user would, and says what it logged above INFO."""
+        """Ends it as a user would. It must not have complained."""
         self.process.terminate()
         try:
             code = self.process.wait(timeout=PATIENCE_S)
@@ -88,6 +96,10 @@ class Broker:
             ended(self.process)
         if code:
             raise Fault(f"the broker ends with {code}: {tail(self.log)}")
+        complaints = self.complaints()
+        if complaints:
+            shown = "\n".join(complaints)[:SHOWN_BYTES]
+            raise Fault(f"the broker complains ({len(complaints)} lines):\n{shown}")
 
 
 class Arm:

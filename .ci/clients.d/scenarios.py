@@ -54,6 +54,12 @@ class Run:
         differs = ev.difference(sent, read, **fields)
         must(differs is None, f"{what}: {differs}")
 
+    def nothing_more(self, topic, sent):
+        """Partitions end behind what was sent: what is appended twice stands behind everything that is read."""
+        counts = {str(partition): len(rows) for partition, rows in ev.by_partition(sent).items()}
+        (said,) = self.kcat.ask("offsets", topic=topic, partitions=self.partitions, timestamps=[])
+        must(said["latest"] == counts, f"{topic}: {counts} were sent, the partitions end at {said['latest']}")
+
     def steps(self, *steps):
         return self.arm.ask("admin", steps=list(steps))
 
@@ -92,6 +98,7 @@ def bytes_(run):
     run.produce(topic, sent)
     run.same(sent, run.consume(topic, len(sent)), "read back")
     run.same(sent, run.consume(topic, len(sent), arm=run.kcat), "read by kcat")
+    run.nothing_more(topic, sent)
 
 
 def codecs(run):
@@ -106,14 +113,17 @@ def codecs(run):
         must(codec in used and used <= {codec, "none"}, f"asked for {codec}, the log has {sorted(used)}")
         run.same(sent, run.consume(topic, len(sent)), f"{codec}, read back")
         run.same(sent, run.consume(topic, len(sent), arm=run.kcat), f"{codec}, read by kcat")
+        run.nothing_more(topic, sent)
 
 
 def idempotence(run):
     sent = run.hard("idempotence")
     topic = run.create("idempotence")
     run.produce(topic, sent, idempotent=True)
-    must(all(sure for _, sure in batches_of(run, topic)), "there are batches without a producer id")
+    batches = batches_of(run, topic)
+    must(batches and all(sure for _, sure in batches), "there are batches without a producer id, or none at all")
     run.same(sent, run.consume(topic, len(sent)), "read back")
+    run.nothing_more(topic, sent)
 
 
 def offsets(run):
@@ -327,6 +337,8 @@ def copy(run):
     one, other = (run.consume(topic, len(sent), arm=run.kcat) for topic in (source, target))
     run.same(sent, one, "what was produced")
     run.same(one, other, "what was copied")
+    run.nothing_more(source, sent)
+    run.nothing_more(target, sent)
 
 
 def tools(run):
