@@ -147,7 +147,8 @@ impl Seat {
         self.led = None;
     }
 
-    /// Takes what was asked about offsets, if it was in this attempt.
+    /// Takes what was asked about offsets, in whichever attempt; whether the answer still says something is the caller's
+    /// to know.
     pub(super) fn take_offsets_asked(&mut self) -> Vec<NamedPartition> {
         self.offsets_asked.take().unwrap_or_default()
     }
