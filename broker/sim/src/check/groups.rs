@@ -117,8 +117,12 @@ pub fn expired(
     );
 }
 
-/// A member was told its place in a generation.
-pub fn joined(group: &str, truth: &mut GroupTruth, joined: &Joined) {
+/// A member was told its place in a generation. A static one that came back is told the place that it had once that is
+/// stored, which may be over by then: the next that it asks is refused.
+pub fn joined(group: &str, truth: &mut GroupTruth, joined: &Joined, is_static: bool) {
+    if is_static && joined.generation < truth.joined {
+        return;
+    }
     assert!(
         joined.generation >= truth.joined && joined.generation >= truth.synced.number,
         "{group}: generation {} follows {} and {}",

@@ -588,7 +588,8 @@ impl World {
                     ..
                 },
             ) => {
-                check::joined(&asked.group, truth, joined);
+                let is_static = asked.instance.is_some();
+                check::joined(&asked.group, truth, joined, is_static);
                 self.see(Seen::GroupJoined);
             }
             (
