@@ -225,18 +225,67 @@ fn a_topic_that_a_request_names_twice_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn replicas_are_not_assigned_by_clients() {
+fn an_assignment_of_replicas_may_only_say_what_holds_anyway() {
     let data = folder();
-    let broker = broker(data.path(), "[0]", &[]);
+    let broker = broker(data.path(), "[0, 1]", &[]);
     let mut client = Client::of(&broker);
-    assert_eq!(client.create("t", 1), 0);
-    let mut request = grow("t", 2, false);
-    let assignment = CreatePartitionsRequestAssignment {
-        broker_ids: vec![1],
+    let wrong = ErrorCode::InvalidReplicaAssignment.code();
+    let invalid = ErrorCode::InvalidRequest.code();
+
+    // Index and replicas of each partition.
+    let create = |name: &str, count, assigned: &[(i32, &[i32])]| CreateTopicsRequest {
+        topics: vec![CreateTopicsRequestTopic {
+            name: name.into(),
+            num_partitions: count,
+            replication_factor: -1,
+            assignments: assigned
+                .iter()
+                .map(|(index, brokers)| CreateTopicsRequestAssignment {
+                    partition_index: *index,
+                    broker_ids: brokers.to_vec(),
+                })
+                .collect(),
+            ..Default::default()
+        }],
+        ..Default::default()
     };
-    request.topics[0].assignments = Some(vec![assignment]);
-    let refused = ErrorCode::InvalidReplicaAssignment.code();
-    assert_eq!(client.ask(3, &request).results[0].error_code, refused);
+    for (count, assigned, code) in [
+        (2, &[(0, &[1][..]), (1, &[1])][..], invalid),
+        (-1, &[(0, &[1]), (1, &[2])], wrong),
+        (-1, &[(0, &[1]), (1, &[])], wrong),
+        (-1, &[(0, &[1]), (1, &[1, 2])], wrong),
+        (-1, &[(0, &[1]), (2, &[1])], wrong),
+        (-1, &[(0, &[1]), (0, &[1])], wrong),
+        (-1, &[(1, &[1]), (0, &[1])], 0),
+    ] {
+        let told = client
+            .ask(7, &create("t", count, assigned))
+            .topics
+            .remove(0);
+        assert_eq!(told.error_code, code, "{count} {assigned:?}");
+        assert_eq!(told.num_partitions, if code == 0 { 2 } else { -1 });
+    }
+
+    for (count, brokers, code) in [
+        (4, &[2, 1][..], wrong),
+        (4, &[1], wrong),
+        (4, &[1, 1, 1], wrong),
+        (4, &[1, 1], 0),
+    ] {
+        let mut request = grow("t", count, false);
+        let assigned = |broker: &i32| CreatePartitionsRequestAssignment {
+            broker_ids: vec![*broker],
+        };
+        request.topics[0].assignments = Some(brokers.iter().map(assigned).collect());
+        let told = client.ask(3, &request).results.remove(0);
+        assert_eq!(told.error_code, code, "{count} {brokers:?}");
+    }
+    let mut unknown = grow("u", 2, false);
+    unknown.topics[0].assignments = Some(vec![CreatePartitionsRequestAssignment {
+        broker_ids: vec![1],
+    }]);
+    let code = ErrorCode::UnknownTopicOrPartition.code();
+    assert_eq!(client.ask(3, &unknown).results[0].error_code, code);
     assert!(broker.shutdown());
 }
 
@@ -354,6 +403,11 @@ fn settings_of_the_broker_are_told_and_not_changed() {
             ("true".into(), OF_DEFAULT)
         );
         assert_eq!(find("memory.total"), ("268435456".into(), OF_BROKER));
+        let listener = format!(
+            "PLAINTEXT://{}",
+            broker.kafka_address().expect("the door is open")
+        );
+        assert_eq!(find("advertised.listeners"), (listener, OF_BROKER));
     }
     let other = client.ask(4, &describe(BROKER, "2", None));
     let invalid = ErrorCode::InvalidRequest.code();

@@ -3,7 +3,7 @@
 //! Rendered from the two tables of settings, that of topics (`tackboard_logic::metadata`) and that of the broker
 //! (`crate::config`); here is only what Kafka calls things.
 
-use tackboard_logic::metadata::{FixedForm, SettingKind, Topic, TopicSetting};
+use tackboard_logic::metadata::{Endpoint, FixedForm, SettingKind, Topic, TopicSetting};
 
 use crate::{
     config::{Config, Stated, settings::Kind},
@@ -91,6 +91,8 @@ const INT: i8 = 3;
 const LONG: i8 = 5;
 const LIST: i8 = 7;
 
+const ADVERTISED_LISTENERS: &str = "advertised.listeners";
+
 /// All settings of a topic.
 pub(super) fn of_topic<'a>(config: &'a Config, topic: &Topic) -> Vec<Shown<'a>> {
     let shown = |held: TopicValue<'_>| {
@@ -134,6 +136,25 @@ pub(super) fn of_broker(config: &Config) -> Vec<Shown<'_>> {
         synonyms: of_broker_setting(stated, stated.value.clone()),
     });
     shown.collect()
+}
+
+/// The address that clients are told, as Kafka's tools look for it: a broker there is always started with one.
+pub(super) fn advertised_listener<'a>(endpoint: &Endpoint) -> Shown<'a> {
+    let authority = match endpoint.host.contains(':') {
+        true => format!("[{}]:{}", endpoint.host, endpoint.port),
+        false => format!("{}:{}", endpoint.host, endpoint.port),
+    };
+    Shown {
+        name: ADVERTISED_LISTENERS,
+        read_only: true,
+        config_type: LIST,
+        text: "Where clients of Apache Kafka reach this broker: kafka.advertised, or kafka.bind without it.",
+        synonyms: vec![Synonym {
+            name: ADVERTISED_LISTENERS,
+            value: format!("PLAINTEXT://{authority}"),
+            source: Source::Broker,
+        }],
+    }
 }
 
 /// `value` is what the broker makes of the setting, which may be left to it.

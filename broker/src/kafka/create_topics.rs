@@ -3,12 +3,14 @@
 //! A count or replication factor of -1 is the broker's own, in every version. The answer names all settings of the topic
 //! (KIP-525), also when it is only tried (`validate_only`).
 //!
-//! Not honoured: assignments of replicas, which are refused; the time-out, since a change is decided at once or not at
-//! all.
+//! Instead of both numbers a request may assign replicas, if it says what holds anyway: each partition on this broker
+//! alone.
+//!
+//! Not honoured: other assignments, which are refused; the time-out, since a change is decided at once or not at all.
 
 use tackboard_logic::metadata::TopicSetting;
 use tackboard_schema::{
-    ErrorCode,
+    BrokerId, ErrorCode,
     kafka::{
         CreateTopicsRequest, CreateTopicsRequestTopic, CreateTopicsResponse,
         CreateTopicsResponseConfig, CreateTopicsResponseTopic,
@@ -26,17 +28,39 @@ pub(super) fn handle(call: Call<'_>, request: CreateTopicsRequest) {
     let state = &*call.state;
     let asked = request.topics.into_iter().map(|topic| {
         let command = settings(&topic).and_then(|configs| {
-            if !topic.assignments.is_empty() {
-                let message = "the broker assigns replicas itself";
-                return refused(ErrorCode::InvalidReplicaAssignment, message);
-            }
-            let size = (topic.num_partitions, topic.replication_factor);
+            let size = size(&topic, state.config.broker_id)?;
             Ok(state.topic_to_create(&topic.name, size, configs).0)
         });
         (Change::of(topic.name), command)
     });
     let asked = asked.collect();
     changes::propose(call, asked, request.validate_only);
+}
+
+/// How many partitions and replicas are asked for; -1 for the broker's own number.
+fn size(
+    topic: &CreateTopicsRequestTopic,
+    broker: BrokerId,
+) -> Result<(i32, i16), tackboard_logic::metadata::MetadataRefusal> {
+    let asked = (topic.num_partitions, topic.replication_factor);
+    if topic.assignments.is_empty() {
+        return Ok(asked);
+    }
+    if asked != (-1, -1) {
+        let message = "replicas are assigned, so partitions and replicas are not counted: -1 each";
+        return refused(ErrorCode::InvalidRequest, message);
+    }
+    let mut indexes: Vec<i32> = (topic.assignments.iter())
+        .map(|assignment| assignment.partition_index)
+        .collect();
+    indexes.sort_unstable();
+    let without_gaps = (0..).zip(&indexes).all(|(at, index)| at == *index);
+    let here = (topic.assignments.iter()).all(|assignment| assignment.broker_ids == [broker.0]);
+    if !without_gaps || !here {
+        let message = "each partition from 0 on takes one replica, on this broker";
+        return refused(ErrorCode::InvalidReplicaAssignment, message);
+    }
+    Ok((indexes.len() as i32, 1))
 }
 
 /// The settings of a new topic, under our names.

@@ -16,7 +16,7 @@ use tackboard_schema::{
 
 use super::{
     codes::kafka_code,
-    configs::{Resource, Shown, of_broker, of_topic},
+    configs::{Resource, Shown, advertised_listener, of_broker, of_topic},
     handlers::Call,
 };
 use crate::shard::{placed::find_topic, request::Failure, state::State};
@@ -71,7 +71,10 @@ fn settings<'a>(
     match Resource::from_code(resource.resource_type) {
         Some(Resource::Topic) => Ok(of_topic(config, &*find_topic(state, name).1?)),
         Some(Resource::Broker) if name.is_empty() => Ok(Vec::new()),
-        Some(Resource::Broker) if name == config.broker_id.to_string() => Ok(of_broker(config)),
+        Some(Resource::Broker) if name == config.broker_id.to_string() => {
+            let listener = state.kafka_endpoint.as_ref().map(advertised_listener);
+            Ok(of_broker(config).into_iter().chain(listener).collect())
+        }
         Some(Resource::Broker) => Err(Failure::new(
             ErrorCode::InvalidRequest,
             format!("this is broker {}", config.broker_id),
