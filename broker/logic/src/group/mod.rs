@@ -44,7 +44,7 @@ use commit::Entries;
 use context::Context;
 use interface::{Effect, GroupSettings, Input, MemberRef, Opaque, StoreId, Waiter};
 pub use load::Loader;
-pub use rewrite::RewritePlan;
+pub use rewrite::{REWRITE_GROWTH, RewritePlan};
 use state::Group;
 use sweep::{Gone, Sweep};
 pub use views::{GroupListing, GroupView, MemberView};
