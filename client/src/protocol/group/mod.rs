@@ -12,8 +12,9 @@
 //! Invariants:
 //! 1. No record of a partition is handed out before the caller has been told that it is assigned, nor after the caller
 //!    was told that it is not.
-//! 2. Offsets are committed only as a member of the generation that gave the partition, and one request at a time, so
-//!    that a commit never overtakes a later one.
+//! 2. Offsets are committed only in a generation that gave the partition or left it to the member, or in which the member
+//!    gives it up; nothing of what was lost is. One request is under way at a time, so that a commit never overtakes a
+//!    later one.
 //! 3. What is committed by itself was handed out by a poll before the last one: the caller has come back since.
 //! 4. A member that was put out, or can't know whether it was, reads nothing until it has joined again.
 //!
