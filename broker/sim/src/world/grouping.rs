@@ -173,7 +173,13 @@ impl World {
     pub(super) fn act_as_member(&mut self, index: usize) {
         let member = &self.members[index];
         let session_us = member.session_timeout_ms as u64 * 1_000;
-        let pause = self.rng.between(1, session_us / 4);
+        // A client that hears of a rebalance later than the others wait for it is put out again and again.
+        let rebalance_us = member.rebalance_timeout_ms as u64 * 1_000;
+        let patience_us = match self.chaos {
+            true => session_us,
+            false => session_us.min(rebalance_us),
+        };
+        let pause = self.rng.between(1, patience_us / 4);
         self.schedule(pause, Event::Member(index));
         if self.chaos {
             self.plague_member(index);
