@@ -1,6 +1,7 @@
-//! The tables of `docs/kafka-compatibility.md`: APIs as they are advertised, clients as `.ci/clients` last found them.
+//! The tables of `docs/kafka-compatibility.md`: APIs as they are advertised, clients as `.ci/clients` last found them,
+//! published suites as `.ci/published-suites` did.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde_json::Value;
 use tackboard_schema::kafka::API_TABLE;
@@ -92,4 +93,84 @@ fn a_scenario_that_failed_and_a_client_without_a_version_are_told() {
 - old without timestamps (it sets none).
 ";
     assert_eq!(matrix(&kept), expected);
+}
+
+#[test]
+fn the_page_shows_the_suites_that_ran() {
+    let kept: Value = serde_json::from_str(include_str!("../../../docs/kafka-suites.json"))
+        .expect("written by .ci/published-suites");
+    golden::check_section(PAGE, "suites", &suites(&kept));
+}
+
+/// One row a suite; below it, what did not pass, by what it takes.
+fn suites(kept: &Value) -> String {
+    let suites = || kept.as_object().into_iter().flatten();
+    let mut out = String::from("| suite | package | passed | failed | left out by the suite |\n");
+    out += "|---|---|---|---|---|\n";
+    for (name, suite) in suites() {
+        let count = |outcome: &str| match &suite["tests"][outcome] {
+            Value::Array(names) => names.len(),
+            Value::Object(names) => names.len(),
+            _ => 0,
+        };
+        let _ = writeln!(
+            out,
+            "| {name} | {} | {} | {} | {} |",
+            suite["package"].as_str().unwrap_or("none"),
+            count("passed"),
+            count("failed"),
+            count("skipped"),
+        );
+    }
+    out += "\n| suite | what | it takes | tests |\n|---|---|---|---|\n";
+    for (name, suite) in suites() {
+        for outcome in ["failed", "skipped"] {
+            let mut by_reason = BTreeMap::<&str, Vec<&str>>::new();
+            for (test, reason) in suite["tests"][outcome].as_object().into_iter().flatten() {
+                let reason = reason.as_str().filter(|reason| !reason.is_empty());
+                let reason =
+                    reason.unwrap_or_else(|| panic!("{name} {test} {outcome}: nothing says why"));
+                by_reason.entry(reason).or_default().push(test);
+            }
+            for (reason, tests) in by_reason {
+                let _ = writeln!(
+                    out,
+                    "| {name} | {outcome} | {reason} | {} |",
+                    tests.join(", ")
+                );
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn what_a_suite_lacks_is_told_with_the_tests_that_lack_it() {
+    let kept = serde_json::json!({"old": {
+        "package": "Debian: old",
+        "tests": {
+            "passed": ["1", "2"],
+            "failed": {"3": "transactions", "4": "quotas", "5": "transactions"},
+            "skipped": {"6": "TLS"},
+        },
+    }});
+    let expected = "\
+| suite | package | passed | failed | left out by the suite |
+|---|---|---|---|---|
+| old | Debian: old | 2 | 3 | 1 |
+
+| suite | what | it takes | tests |
+|---|---|---|---|
+| old | failed | quotas | 4 |
+| old | failed | transactions | 3, 5 |
+| old | skipped | TLS | 6 |
+";
+    assert_eq!(suites(&kept), expected);
+}
+
+#[test]
+#[should_panic(expected = "old 3 failed: nothing says why")]
+fn a_test_that_fails_for_no_reason_is_not_shown() {
+    let tests = serde_json::json!({"passed": [], "failed": {"3": ""}, "skipped": {}});
+    suites(&serde_json::json!({"old": {"package": "Debian: old", "tests": tests}}));
 }
