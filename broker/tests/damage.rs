@@ -5,6 +5,8 @@
 //! rebuilt is, without a loss. What can't be is kept, named and not served, and everything else is served. Where there
 //! would be no telling what is lost the start is refused, and changes nothing.
 
+#[path = "support/kafka.rs"]
+mod kafka;
 #[path = "support/process.rs"]
 #[allow(dead_code, reason = "each of the binaries that share it uses a part")]
 mod process;
@@ -18,8 +20,14 @@ use std::path::{Path, PathBuf};
 
 use process::{Broker, folder, serve};
 use tackboard_schema::ErrorCode;
+use tackboard_schema::kafka::{
+    DeleteRecordsRequest, DeleteRecordsRequestPartition, DeleteRecordsRequestTopic,
+    FindCoordinatorRequest, OffsetCommitRequest, OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic, OffsetFetchRequest, OffsetFetchRequestGroup,
+    OffsetFetchRequestGroupTopic,
+};
 use tackboard_schema::record_batch::BatchIterator;
-use wire::{Raw, batch};
+use wire::{Raw, batch, eventually};
 
 const TOPIC: &str = "t";
 const PARTITIONS: i32 = 3;
@@ -511,4 +519,120 @@ fn a_damaged_metadata_log_ends_the_start_and_a_torn_end_does_not() {
         assert_eq!(is_torn, signal == libc::SIGKILL, "{greeting}");
         started.all_is_there();
     }
+}
+
+/// Where Kafka's hash puts the group `g`.
+const OF_G: i32 = 7;
+
+fn door(started: &Started) -> kafka::Client {
+    let address = started.broker.kafka_address();
+    kafka::Client::at(address.parse().expect("an address"))
+}
+
+/// What the group has committed for a partition, or why that is not told.
+fn offset_of(client: &mut kafka::Client, partition: i32) -> Result<i64, i16> {
+    let request = OffsetFetchRequest {
+        groups: vec![OffsetFetchRequestGroup {
+            group_id: "g".into(),
+            topics: Some(vec![OffsetFetchRequestGroupTopic {
+                name: TOPIC.into(),
+                partition_indexes: vec![partition],
+            }]),
+            ..Default::default()
+        }],
+        ..Default::default()
+    };
+    let group = client.ask(8, &request).groups.remove(0);
+    match group.error_code {
+        0 => Ok(group.topics[0].partitions[0].committed_offset),
+        code => Err(code),
+    }
+}
+
+fn commit(client: &mut kafka::Client, partition: i32, offset: i64) {
+    let request = OffsetCommitRequest {
+        group_id: "g".into(),
+        generation_id_or_member_epoch: -1,
+        topics: vec![OffsetCommitRequestTopic {
+            name: TOPIC.into(),
+            partitions: vec![OffsetCommitRequestPartition {
+                partition_index: partition,
+                committed_offset: offset,
+                ..Default::default()
+            }],
+        }],
+        ..Default::default()
+    };
+    let told = client.ask(8, &request);
+    assert_eq!(told.topics[0].partitions[0].error_code, 0);
+}
+
+/// Gives up what lies before an offset of the topic of the groups.
+fn give_up(client: &mut kafka::Client, partition: i32, offset: i64) -> i16 {
+    let request = DeleteRecordsRequest {
+        topics: vec![DeleteRecordsRequestTopic {
+            name: "__consumer_offsets".into(),
+            partitions: vec![DeleteRecordsRequestPartition {
+                partition_index: partition,
+                offset,
+            }],
+        }],
+        timeout_ms: 10_000,
+    };
+    client.ask(2, &request).topics[0].partitions[0].error_code
+}
+
+#[test]
+fn groups_whose_records_are_damaged_are_served_again_once_these_are_given_up() {
+    let filled = Filled::new(libc::SIGTERM);
+    let started = filled.start();
+    let mut client = door(&started);
+    eventually("the group has a coordinator", || {
+        let found = FindCoordinatorRequest {
+            coordinator_keys: vec!["g".into()],
+            ..Default::default()
+        };
+        client.ask(4, &found);
+        offset_of(&mut client, 0).is_ok()
+    });
+    // One batch each: offsets 0 to 5.
+    for (partition, offset) in [(0, 1), (1, 1), (0, 2), (1, 2), (0, 3), (2, 3)] {
+        commit(&mut client, partition, offset);
+    }
+    drop(client);
+    started.end(libc::SIGTERM);
+    let log = filled.active(OF_G);
+    // The fourth one: the newest commit for partition 1.
+    flip(&log, places(&log)[3] + 70);
+
+    let started = filled.start();
+    let mut client = door(&started);
+    let loading = Err(ErrorCode::CoordinatorLoadInProgress.code());
+    eventually("the damage is met", || {
+        started.said().contains("its groups are not served")
+    });
+    assert_eq!(
+        offset_of(&mut client, 0),
+        loading,
+        "an older one is not told"
+    );
+    let refused = ErrorCode::InvalidTopicException.code();
+    assert_eq!(
+        give_up(&mut client, OF_G + 1, -1),
+        refused,
+        "that one is whole"
+    );
+    assert_eq!(give_up(&mut client, OF_G, 4), 0);
+    eventually("the rest is served", || offset_of(&mut client, 0).is_ok());
+    let told = [0, 1, 2].map(|partition| offset_of(&mut client, partition));
+    assert_eq!(told, [Ok(3), Ok(-1), Ok(3)]);
+    assert_eq!(give_up(&mut client, OF_G, -1), refused, "it is served");
+    assert!(started.said().contains("records of groups were deleted"));
+    commit(&mut client, 1, 4);
+    drop(client);
+    started.end(libc::SIGTERM);
+    let started = filled.start();
+    let mut client = door(&started);
+    eventually("it is read again", || offset_of(&mut client, 0).is_ok());
+    assert_eq!(offset_of(&mut client, 1), Ok(4));
 }

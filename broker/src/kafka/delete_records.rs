@@ -18,7 +18,7 @@ use super::{answers::Answers, codes::kafka_code, handlers::Call};
 use crate::{
     native::connection::Connection,
     shard::{
-        placed::{Placed, find_topic, place_to_write},
+        placed::{Placed, find_topic, place_in},
         request::{Entry, Failure},
     },
 };
@@ -44,7 +44,7 @@ pub(super) fn handle(call: Call<'_>, request: &DeleteRecordsRequest) {
         let (name, found) = find_topic(state, &topic.name);
         for entry in &topic.partitions {
             let partition = PartitionIndex(entry.partition_index);
-            let place = place_to_write(state, &found, partition).and_then(|place| {
+            let place = place_in(state, &found, partition).and_then(|place| {
                 admitted.clone()?;
                 Ok(place)
             });

@@ -1,4 +1,7 @@
-//! JoinGroup.
+//! JoinGroup, versions 0-9.
+//!
+//! From version 4 on a new member gets its id first (KIP-394). From version 9 on a static leader that comes back to a group
+//! which is stable is told that it leads and assigns nothing (KIP-814); before, that its former self leads.
 
 use tackboard_logic::group::interface::{Join, Opaque};
 use tackboard_schema::kafka::{JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember};
@@ -12,6 +15,9 @@ use crate::shard::groups::{GroupAnswer, GroupRequest};
 
 /// The first version in which a member without an id is given one before it is let in (KIP-394).
 const TAKES_ID_FIRST_FROM: i16 = 4;
+
+/// The first version whose answer can tell a leader to leave the assignment as it is (KIP-814).
+const MAY_SKIP_FROM: i16 = 9;
 
 pub(super) fn handle(call: Call<'_>, request: &JoinGroupRequest) {
     let protocols = request.protocols.iter();
@@ -38,6 +44,7 @@ pub(super) fn handle(call: Call<'_>, request: &JoinGroupRequest) {
         protocol_type: request.protocol_type.to_string(),
         protocols: protocols.collect(),
         takes_id_first: call.version >= TAKES_ID_FIRST_FROM,
+        may_skip_assignment: call.version >= MAY_SKIP_FROM,
         entropy: u128::from_ne_bytes(crate::random::random_id()),
     };
     let wanted = GroupRequest::Join(Box::new(join));
@@ -68,6 +75,7 @@ pub(super) fn told(outcome: Option<Outcome>) -> JoinGroupResponse {
         protocol_type: Some((*joined.protocol_type).into()),
         protocol_name: Some((*joined.protocol).into()),
         leader: (*joined.leader).into(),
+        skip_assignment: joined.skip_assignment,
         member_id: (*joined.member_id).into(),
         members: members.collect(),
         ..JoinGroupResponse::default()

@@ -269,6 +269,8 @@ fn join(
         protocol_type: name(request.protocol_type())?,
         protocols: protocols.collect::<Result<_, Failure>>()?,
         takes_id_first: true,
+        // Its answer has no place for that.
+        may_skip_assignment: false,
         entropy: u128::from_ne_bytes(crate::random::random_id()),
     };
     let wanted = GroupRequest::Join(Box::new(join));

@@ -262,6 +262,9 @@ impl State {
         log: LogId,
         offset: Option<Offset>,
     ) {
+        if let Err(failure) = self.spare_group_log(log) {
+            return self.entry_failed(request, entry, failure);
+        }
         self.expect(request);
         let target = TicketTarget::DeleteRecords { request, entry };
         let advance = AdvanceLogStart {

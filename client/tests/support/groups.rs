@@ -249,6 +249,7 @@ impl Groups {
                     protocol_type: join.protocol_type().into(),
                     protocols: protocols.collect(),
                     takes_id_first: true,
+                    may_skip_assignment: false,
                     entropy: self.entropy,
                 };
                 Input::Join(waiter, join)

@@ -556,6 +556,30 @@ fn a_static_member_comes_back_under_a_new_id_without_a_rebalance() {
 }
 
 #[test]
+fn a_static_leader_that_comes_back_goes_on_to_lead_and_assigns_nothing() {
+    let mut world = World::new(0);
+    let instance = |join: &mut Join| {
+        join.instance = Some("static".to_owned());
+        join.may_skip_assignment = true;
+    };
+    let first = world.join_as("", instance);
+    let place = world.joined(first);
+    assert!(!place.skip_assignment);
+    world.sync(&place, &[(&place.member_id, b"all")]);
+    let back = world.join_as("", instance);
+    let new = world.joined(back);
+    assert_eq!((new.generation, new.skip_assignment), (1, true));
+    assert_eq!(new.leader, new.member_id, "it looks after the topics");
+    assert_eq!(new.members.len(), 1);
+    let synced = world.sync(&new, &[]);
+    assert_eq!(&*world.synced[&synced].clone().unwrap().assignment, b"all");
+    // A topic has grown.
+    let again = world.join_as(&new.member_id, instance);
+    let again = world.joined(again);
+    assert_eq!((again.generation, again.skip_assignment), (2, false));
+}
+
+#[test]
 fn a_static_member_that_comes_back_amid_a_rebalance_begins_it_anew() {
     let mut world = World::new(0);
     let instance = |join: &mut Join| join.instance = Some("static".to_owned());
@@ -1261,6 +1285,30 @@ fn a_topic_that_could_not_be_written_anew_stays_as_it_is() {
     world.pass(1_000);
     assert!(world.end_append(Ok(())));
     assert!(world.coordinator.take_rewritten());
+}
+
+#[test]
+fn a_deletion_that_is_refused_before_an_earlier_commit_ends_takes_nothing() {
+    for commit_ends in [Ok(()), Err(ErrorCode::StorageFull)] {
+        let mut world = World::new(0);
+        world.commit(nobody(), 0, 7);
+        world.stores_at_once = false;
+        let committed = world.commit(nobody(), 1, 8);
+        let deleted = world.delete_group();
+        let (store, _) = world.appends.pop_back().expect("the deletion");
+        let result = Err(ErrorCode::OverBudget);
+        world.step(Input::Stored { store, result });
+        assert_eq!(world.done[&deleted], ErrorCode::CoordinatorNotAvailable);
+        assert!(world.end_append(commit_ends));
+        let stored = commit_ends.is_ok();
+        let code = world.codes[&committed].clone().expect("looked at")[0];
+        assert_eq!(code == ErrorCode::None, stored);
+        for _ in 0..2 {
+            assert_eq!(world.offset(0), Some(7));
+            assert_eq!(world.offset(1), stored.then_some(8));
+            world.restart();
+        }
+    }
 }
 
 #[test]

@@ -12,7 +12,8 @@ pub type Opaque = Arc<[u8]>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Waiter(pub u64);
 
-/// One append to the internal topic. They end in the order in which they began.
+/// One append to the internal topic. Those that are stored are there in the order in which they began; one that is refused
+/// may end before others that began earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StoreId(pub u64);
 
@@ -100,6 +101,8 @@ pub struct Join {
     /// The client knows how to come back with the id that it is given, so it gets one before it becomes a member
     /// (KIP-394).
     pub takes_id_first: bool,
+    /// The client knows that a leader may be told to leave the assignment as it is (KIP-814).
+    pub may_skip_assignment: bool,
     /// 128 bits by which the driver makes a new member's id unique.
     pub entropy: u128,
 }
@@ -315,6 +318,8 @@ pub struct Joined {
     pub member_id: Arc<str>,
     /// All of them, for the leader; nobody, for the others.
     pub members: Vec<JoinedMember>,
+    /// The leader leaves the assignment as it is.
+    pub skip_assignment: bool,
 }
 
 /// A member, as the leader sees it.

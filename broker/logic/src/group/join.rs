@@ -225,8 +225,10 @@ fn replace(
         return None;
     }
     let mut joined = group.place_of(&id);
-    if led {
-        // It must not assign, for nobody else has joined; the name of the one that did keeps it from trying.
+    // It must not assign, for nobody else has joined.
+    joined.skip_assignment = led && join.may_skip_assignment;
+    if led && !joined.skip_assignment {
+        // The name of the one that did keeps it from trying. It takes itself for a follower, and does not see topics grow.
         joined.leader = old_id.clone();
         joined.members = Vec::new();
     }

@@ -510,6 +510,7 @@ impl Group {
             leader,
             member_id: id.clone(),
             members,
+            skip_assignment: false,
         }
     }
 

@@ -292,6 +292,8 @@ impl World {
                 _ => protocols.split_off(0).into_iter().take(1).collect(),
             },
             takes_id_first: self.members[index].takes_id_first,
+            // Whoever speaks the newer version knows both.
+            may_skip_assignment: self.members[index].takes_id_first,
             entropy: u128::from(self.rng.next_u64()) << 64 | u128::from(self.rng.next_u64()),
         };
         let (number, waiter) = self.ask_as(index, What::Join);

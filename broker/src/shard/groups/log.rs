@@ -134,16 +134,41 @@ impl State {
         let Some(described) = self.machine.describe(log) else {
             return;
         };
-        let loading = Loading {
+        let loading = self.loading_from(described.log_start_offset);
+        self.groups.hosts.insert(partition, loading);
+        self.load_more(partition);
+    }
+
+    fn loading_from(&self, next: Offset) -> Host {
+        Host::Loading(Box::new(Loading {
             loader: Loader::new(self.group_settings(), self.now),
-            next: described.log_start_offset,
+            next,
             is_reading: false,
             has_failed: false,
             strange: None,
+        }))
+    }
+
+    /// Refuses to have records of groups deleted, but for those of a partition that can't be read: its groups are served
+    /// again from what lies behind.
+    ///
+    /// # Errors
+    /// `INVALID_TOPIC_EXCEPTION`.
+    pub(in crate::shard) fn spare_group_log(&self, log: LogId) -> Result<(), Failure> {
+        let partition = self.opened(log).map(|opened| opened.partition);
+        let topic = self.topics.topic(OFFSETS_TOPIC);
+        let Some(partition) =
+            partition.filter(|partition| topic.is_some_and(|topic| topic.id == partition.topic))
+        else {
+            return Ok(());
         };
-        let host = Host::Loading(Box::new(loading));
-        self.groups.hosts.insert(partition, host);
-        self.load_more(partition);
+        match self.groups.hosts.get(&partition) {
+            Some(Host::Loading(loading)) if loading.has_failed => Ok(()),
+            _ => {
+                let message = format!("the broker alone writes topic {OFFSETS_TOPIC}");
+                Err(Failure::new(ErrorCode::InvalidTopicException, message))
+            }
+        }
     }
 
     /// Reads on, or, if everything was read, begins to serve.
@@ -160,6 +185,17 @@ impl State {
         else {
             return;
         };
+        if next < described.log_start_offset {
+            // What could not be read was given up. What was read before it is older than that.
+            let (from, to) = (next.0, described.log_start_offset.0);
+            tracing::warn!(
+                %partition, from, to,
+                "records of groups were deleted: what groups have committed is read from what lies behind"
+            );
+            let loading = self.loading_from(described.log_start_offset);
+            self.groups.hosts.insert(partition, loading);
+            return self.load_more(partition);
+        }
         // Nobody else appends, so this end stays; a log that is opened has nothing that is not durable.
         if next >= described.log_end_offset {
             return self.begin_to_serve(partition);
