@@ -22,9 +22,9 @@ use process::{Broker, folder, serve};
 use tackboard_schema::ErrorCode;
 use tackboard_schema::kafka::{
     DeleteRecordsRequest, DeleteRecordsRequestPartition, DeleteRecordsRequestTopic,
-    FindCoordinatorRequest, OffsetCommitRequest, OffsetCommitRequestPartition,
+    FindCoordinatorRequest, HeartbeatRequest, OffsetCommitRequest, OffsetCommitRequestPartition,
     OffsetCommitRequestTopic, OffsetFetchRequest, OffsetFetchRequestGroup,
-    OffsetFetchRequestGroupTopic,
+    OffsetFetchRequestGroupTopic, SyncGroupRequest,
 };
 use tackboard_schema::record_batch::BatchIterator;
 use wire::{Raw, batch, eventually};
@@ -567,6 +567,26 @@ fn commit(client: &mut kafka::Client, partition: i32, offset: i64) {
     assert_eq!(told.topics[0].partitions[0].error_code, 0);
 }
 
+/// What a member of the group is told that was in it before the broker started: to its heartbeat, and to its sync.
+fn told_to_a_member(client: &mut kafka::Client) -> (i16, i16) {
+    let heartbeat = HeartbeatRequest {
+        group_id: "g".into(),
+        generation_id: 1,
+        member_id: "m".into(),
+        ..Default::default()
+    };
+    let sync = SyncGroupRequest {
+        group_id: "g".into(),
+        generation_id: 1,
+        member_id: "m".into(),
+        ..Default::default()
+    };
+    (
+        client.ask(4, &heartbeat).error_code,
+        client.ask(5, &sync).error_code,
+    )
+}
+
 /// Gives up what lies before an offset of the topic of the groups.
 fn give_up(client: &mut kafka::Client, partition: i32, offset: i64) -> i16 {
     let request = DeleteRecordsRequest {
@@ -615,6 +635,11 @@ fn groups_whose_records_are_damaged_are_served_again_once_these_are_given_up() {
         offset_of(&mut client, 0),
         loading,
         "an older one is not told"
+    );
+    assert_eq!(
+        told_to_a_member(&mut client),
+        (0, ErrorCode::RebalanceInProgress.code()),
+        "its members live on"
     );
     let refused = ErrorCode::InvalidTopicException.code();
     assert_eq!(

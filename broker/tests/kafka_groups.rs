@@ -718,6 +718,11 @@ fn is_tried_again(code: i16) -> bool {
     TRIED_AGAIN.iter().any(|one| one.code() == code)
 }
 
+/// The same of a member that has joined: no client of Kafka takes its heartbeat or sync for one that came too early.
+fn is_told_to_members(code: i16) -> bool {
+    is_tried_again(code) && code != ErrorCode::CoordinatorLoadInProgress.code()
+}
+
 /// The generation in which each member has its place; 0: none yet.
 type Places = Mutex<Vec<i32>>;
 
@@ -759,7 +764,7 @@ fn be_member(broker: &Handle, own: usize, places: &Places) -> Result<(), String>
         let synced = client.ask(5, &sync(&told, &parts));
         match synced.error_code {
             0 if &*synced.assignment == b"part" => {}
-            code if is_tried_again(code) => continue,
+            code if is_told_to_members(code) => continue,
             code => return Err(format!("syncing: {code}, {:?}", synced.assignment)),
         }
         while !late() {
@@ -768,7 +773,7 @@ fn be_member(broker: &Handle, own: usize, places: &Places) -> Result<(), String>
             }
             match heartbeat(&mut client, &told) {
                 0 => std::thread::sleep(Duration::from_millis(5)),
-                code if is_tried_again(code) => break,
+                code if is_told_to_members(code) => break,
                 code => return Err(format!("living: {code}")),
             }
         }

@@ -340,8 +340,7 @@ impl State {
         let coordinator = match host {
             Host::Serving(serving) => &serving.coordinator,
             Host::Loading(_) => {
-                let failure = Failure::plain(ErrorCode::CoordinatorLoadInProgress);
-                return self.entry_grouped(request, entry, Err(failure));
+                return self.entry_grouped(request, entry, while_loading(&wanted));
             }
         };
         let Some(Pending {
@@ -625,6 +624,17 @@ impl State {
 /// those of partitions try again.
 pub(super) fn as_coordinator(failure: &Failure) -> Failure {
     Failure::new(ErrorCode::CoordinatorNotAvailable, failure.message.clone())
+}
+
+/// What a coordinator says that does not know yet who its members are. Members that were in their group before a restart
+/// are not to leave it for that: clients of Kafka take no "loading" for an answer to a heartbeat or a sync, because Kafka's
+/// coordinators take the one on trust, and have the other join again.
+fn while_loading(wanted: &GroupRequest) -> Result<GroupAnswer, Failure> {
+    match wanted {
+        GroupRequest::Heartbeat(..) => Ok(GroupAnswer::Done(ErrorCode::None)),
+        GroupRequest::Sync(_) => Ok(GroupAnswer::Synced(Err(ErrorCode::RebalanceInProgress))),
+        _ => Err(Failure::plain(ErrorCode::CoordinatorLoadInProgress)),
+    }
 }
 
 /// The answer to a question that changes nothing; `None`: it is none.
