@@ -156,15 +156,16 @@ const BUDGETS: &[Budget] = &[
             "log_budget_bytes",
             "log_bytes",
             "log_budget_dropped_bytes_total",
+            "producers_await_room",
         ],
-        over: "the oldest segments go",
+        over: "the oldest segments go; producers wait where load is faster than that",
     },
     Budget {
         what: "free space",
         setting: "storage.reserve_bytes",
         share: None,
         metrics: &["storage_reserve_bytes", "storage_free_bytes"],
-        over: "produce requests and new topics are refused: `STORAGE_FULL`",
+        over: "produce requests and new topics are refused: `STORAGE_FULL`; with `log.budget.bytes` the oldest segments go first",
     },
 ];
 

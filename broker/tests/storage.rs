@@ -591,3 +591,70 @@ fn with_a_budget_a_disk_that_would_be_full_takes_events_on_and_on() {
     let last = wire.fetch("t", 0, 799).expect("it can be read");
     assert_eq!(last, [(799, large_value(799))]);
 }
+
+/// An ext4 in a file of so many bytes, mounted at `disk` in `at`; `None` where the test may not mount it.
+fn small_ext4(at: &Path, size: &str, more: &str) -> Option<Mounts> {
+    if !is_root() {
+        support::pass_over("mounting an image takes root");
+        return None;
+    }
+    Mounts::or_pass_over(&format!(
+        "mkdir -p {0}/disk; truncate -s {size} {0}/image; mkfs.ext4 -q -F -m 0 {more} {0}/image; \
+         mount -o loop {0}/image {0}/disk",
+        at.display()
+    ))
+}
+
+#[test]
+fn a_budget_as_large_as_the_disk_refuses_nothing_however_fast_events_come() {
+    const LATEST: i64 = -1;
+    const EARLIEST: i64 = -2;
+    const PARTITIONS: i32 = 6;
+    const ROUNDS: usize = 240;
+    let place = folder();
+    let Some(mounts) = small_ext4(place.path(), "400M", "") else {
+        return;
+    };
+    let data = place.path().join("disk/data");
+    // Segments are of 128 MiB as a rule: the disk has room for two.
+    let settings = ["--set", "log.budget.bytes=350 MiB", "--set", "cores=[0, 1]"];
+    let broker = Broker::spawn(mounts.inside(&serve(&data, &settings)));
+    let mut wire = Raw::connect(broker.address.parse().expect("an address"));
+    assert_eq!(wire.create_topic("t", PARTITIONS), 0);
+    let value = |round: usize, partition: i32| {
+        let mut value = format!("{round} {partition} ").into_bytes();
+        value.resize(800_000, b'.');
+        value
+    };
+    // Three times what the disk holds. Over one connection: half of it crosses cores.
+    for round in 0..ROUNDS {
+        for partition in 0..PARTITIONS {
+            wire.send_produce("t", partition, &batch(1, &[&value(round, partition)]));
+        }
+        for _ in 0..PARTITIONS {
+            let answer = wire.receive().expect("an answer");
+            let produced = produced(&answer);
+            produced.unwrap_or_else(|(code, message)| panic!("round {round}: {code}: {message}"));
+        }
+    }
+    let mut kept = 0;
+    for partition in 0..PARTITIONS {
+        let (end, _) = wire.list_offset("t", partition, LATEST);
+        let (start, _) = wire.list_offset("t", partition, EARLIEST);
+        assert_eq!(end, ROUNDS as i64);
+        assert!(
+            (1..end).contains(&start),
+            "partition {partition} begins at {start}"
+        );
+        for offset in [start, end - 1] {
+            let found = wire.fetch("t", partition, offset);
+            let found = found.expect("it can be read");
+            assert_eq!(found[0], (offset, value(offset as usize, partition)));
+        }
+        let gone = wire.fetch("t", partition, start - 1);
+        assert_eq!(gone, Err(ErrorCode::OffsetOutOfRange.code()));
+        kept += (end - start) as u64 * 800_000;
+    }
+    // Room is made for a quarter of the budget at most, and of what goes for it a segment may be too much.
+    assert!(kept > 150 << 20, "{kept} bytes are left");
+}

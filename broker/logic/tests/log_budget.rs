@@ -5,7 +5,7 @@ mod support;
 use support::{World, batch, free_space, partition};
 use tackboard_logic::log::recovery::RestartClass;
 use tackboard_logic::shard::interface::*;
-use tackboard_schema::Offset;
+use tackboard_schema::{ErrorCode, Offset};
 
 const BATCH_BYTES: u64 = 20 << 10;
 const SEGMENT_BYTES: u64 = 64 << 10;
@@ -188,24 +188,169 @@ fn without_a_budget_nothing_goes_for_space() {
     assert_eq!(start(&world, log), 0);
 }
 
+fn large_segments() -> LogConfig {
+    LogConfig {
+        segment_bytes: 128 << 20,
+        ..config()
+    }
+}
+
 #[test]
 fn where_nothing_else_is_left_active_segments_are_ended_if_they_are_worth_it() {
-    let large = LogConfig {
-        segment_bytes: 64 << 20,
+    let mut world = world(budget(1 << 20));
+    let logs: Vec<_> = (0..7)
+        .map(|index| world.open(partition(index), large_segments(), RestartClass::Clean))
+        .collect();
+    let (crumb, worth_it) = logs.split_first().expect("seven");
+    append(&mut world, *crumb);
+    for log in worth_it {
+        (0..10).for_each(|_| append(&mut world, *log));
+    }
+    look(&mut world);
+    look(&mut world);
+    assert!(world.shard.log_space().bytes <= 1 << 20);
+    assert_eq!(start(&world, worth_it[0]), 10);
+    assert_eq!(start(&world, worth_it[5]), 0);
+    assert_eq!(start(&world, *crumb), 0);
+    assert_eq!(world.shard.describe(*crumb).unwrap().segment_count, 1);
+    // It goes on where it was.
+    append(&mut world, worth_it[0]);
+    let end = world.shard.describe(worth_it[0]).unwrap().log_end_offset;
+    assert_eq!(end, Offset(11));
+}
+
+#[test]
+fn several_segments_fit_the_budget_whatever_a_topic_says_of_their_size() {
+    let mut world = world(budget(64 << 20));
+    let yields = world.open(partition(0), large_segments(), RestartClass::Clean);
+    let kept = LogConfig {
+        yields_to_budget: false,
+        ..large_segments()
+    };
+    let kept = world.open(partition(1), kept, RestartClass::Clean);
+    for log in [yields, kept] {
+        (0..600).for_each(|_| append(&mut world, log));
+    }
+    assert_eq!(world.shard.describe(yields).unwrap().segment_count, 2);
+    assert_eq!(world.shard.describe(kept).unwrap().segment_count, 1);
+}
+
+#[test]
+fn many_active_segments_together_have_a_part_of_the_budget() {
+    let mut world = world(budget(8 << 20));
+    let logs: Vec<_> = (0..30)
+        .map(|index| world.open(partition(index), large_segments(), RestartClass::Clean))
+        .collect();
+    for log in &logs {
+        (0..5).for_each(|_| append(&mut world, *log));
+    }
+    look(&mut world);
+    let segments = logs.iter().map(|log| world.shard.describe(*log).unwrap());
+    let ended = segments.filter(|log| log.segment_count == 2).count() as u64;
+    // 3 MB; 2 MiB of it may stay active.
+    let active = (30 - ended) * 5 * BATCH_BYTES;
+    assert!(active <= 2 << 20, "{active}");
+    assert!(
+        active > (2 << 20) - 5 * BATCH_BYTES,
+        "no more than has to be: {active}"
+    );
+    logs.iter()
+        .for_each(|log| assert_eq!(start(&world, *log), 0));
+}
+
+const RESERVE: u64 = 2 << 20;
+/// A sixteenth of the budget.
+const ROOM: u64 = 4 << 20;
+
+/// A core whose log has four times what is free above the reserve.
+fn short_of_room(log: LogConfig) -> (World, LogId) {
+    let mut world = world(ShardConfig {
+        reserve_bytes: RESERVE,
+        ..budget(64 << 20)
+    });
+    let log = world.open(partition(0), log, RestartClass::Clean);
+    (0..600).for_each(|_| append(&mut world, log));
+    (world, log)
+}
+
+#[test]
+fn producers_wait_until_segments_have_gone_and_what_is_under_way_is_taken() {
+    let (mut world, log) = short_of_room(config());
+    // All that will be missing is on its way already; it is not there yet.
+    world.step(free_space(ROOM + (1 << 20)));
+    let begins = start(&world, log);
+    assert!(begins > 0);
+    let mut taken = 0;
+    while world.shard.append_room() {
+        append(&mut world, log);
+        taken += BATCH_BYTES;
+        assert!(taken < PLENTY, "they wait before the space is used up");
+    }
+    assert!(world.shard.awaits_room());
+    assert!(!world.shard.is_short_of_space(), "topics can be created");
+    // It was read from the sockets before: more than there is down to the reserve.
+    while taken < ROOM {
+        append(&mut world, log);
+        taken += BATCH_BYTES;
+    }
+    assert!(world.produced.values().all(Result::is_ok));
+    world.step(free_space(ROOM - (1 << 20)));
+    assert!(!world.shard.append_room());
+    world.complete_all();
+    world.step(free_space(2 * ROOM));
+    assert!(world.shard.append_room());
+    append(&mut world, log);
+    assert!(world.produced.values().all(Result::is_ok));
+}
+
+/// Measures again and again; for how long producers wait, in microseconds.
+fn waits_for(world: &mut World, free: u64) -> u64 {
+    let begin = world.now.monotonic_us;
+    world.step(free_space(free));
+    while world.shard.awaits_room() {
+        world.advance(100_000);
+        world.complete_all();
+        world.step(free_space(free));
+        assert!(world.now.monotonic_us - begin < 60_000_000, "for ever");
+    }
+    world.now.monotonic_us - begin
+}
+
+#[test]
+fn nobody_waits_where_nothing_can_go_or_nothing_more() {
+    let exempt = LogConfig {
+        yields_to_budget: false,
         ..config()
     };
-    let mut world = world(budget(1 << 20));
-    let worth_it = world.open(partition(0), large.clone(), RestartClass::Clean);
-    let crumb = world.open(partition(1), large, RestartClass::Clean);
-    (0..60).for_each(|_| append(&mut world, worth_it));
-    append(&mut world, crumb);
-    look(&mut world);
-    look(&mut world);
-    assert_eq!(start(&world, worth_it), 60);
-    assert_eq!(start(&world, crumb), 0);
-    assert_eq!(world.shard.describe(crumb).unwrap().segment_count, 1);
-    // It goes on where it was.
-    append(&mut world, worth_it);
-    let end = world.shard.describe(worth_it).unwrap().log_end_offset;
-    assert_eq!(end, Offset(61));
+    for (config, longest_us) in [(exempt, 0), (config(), 10_000_000)] {
+        let (mut world, log) = short_of_room(config);
+        let free = RESERVE - 1;
+        let waited = waits_for(&mut world, free);
+        assert!(waited <= longest_us, "{waited}");
+        let ticket = world.append(log, batch(&[b"refused"], None, 0));
+        let refusal = world.produced[&ticket].unwrap_err();
+        assert_eq!(refusal.code, ErrorCode::StorageFull);
+        // There is room again.
+        world.step(free_space(PLENTY));
+        append(&mut world, log);
+        assert!(world.shard.append_room());
+    }
+}
+
+#[test]
+fn what_waits_for_space_is_written_below_the_reserve_so_that_it_can_go() {
+    let (mut world, log) = short_of_room(large_segments());
+    let ticket = world.append(log, batch(&[&vec![7; 2000]], None, 0));
+    world.step(Input::TurnEnd);
+    let is_write = |effect: &Effect| matches!(effect, Effect::Write { .. });
+    let write = world.pending.iter().position(is_write).expect("a write");
+    world.complete(write, Err(StorageFault::NoSpace));
+    let refusal = world.produced[&ticket].unwrap_err();
+    assert_eq!(refusal.code, ErrorCode::StorageFullAfterAppend);
+    let before = start(&world, log);
+    look_with(&mut world, free_space(RESERVE / 2));
+    look_with(&mut world, free_space(RESERVE / 2));
+    assert!(start(&world, log) > before);
+    let end = world.shard.describe(log).unwrap().high_watermark;
+    assert_eq!(end, Offset(601));
 }

@@ -283,6 +283,9 @@ core_metrics! {
     log_budget_dropped_bytes: Counter,
         "Bytes of log segments that went because all logs together exceeded `log.budget.bytes`, or free space came near the reserve.",
         "A steady rise is the budget at work. Events go before `log.retention.ms` is over: raise the budget if that is not wanted.";
+    producers_await_room: Gauge,
+        "1 while connections of producers are not read until the oldest segments have gone (`log.budget.bytes`).",
+        "Often 1: load comes faster than the disk gives space back. Lower the budget, so that more of the disk is free.";
     log_segments: Gauge,
         "Log segments of this core's partitions.",
         "Very many small ones: raise `log.segment.bytes` or `log.roll.ms`.";

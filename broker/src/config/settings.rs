@@ -349,7 +349,7 @@ const LOGS: &[Setting] = &[
         },
         "\"none\"",
         None,
-        "Size of all logs of the broker together above which the oldest segments are deleted, whichever partition they are in; \"none\": no bound. With a budget the oldest segments also go when free space comes near storage.reserve_bytes, whoever took it, so that produce requests need not be refused. It is looked at once a second. A topic is exempt with tackboard.retention.budget = exempt; retention by time and by partition holds besides.",
+        "Size of all logs of the broker together above which the oldest segments are deleted, whichever partition they are in; \"none\": no bound. With a budget the oldest segments also go when the disk has little space left, whoever took it, so that produce requests are not refused: less than storage.reserve_bytes, or a sixteenth of the budget (64 MiB at most) if that is more, and what came in the last two seconds. Where load is faster than that, producers wait until segments have gone; they are refused only if nothing more can go. So the budget may be as large as the disk. The segment that a partition appends to cannot go: it is ended at an eighth of the budget divided by the number of cores (but not below 1 MiB) if log.segment.bytes is more, and earlier, the largest first, while those of all partitions have more than a quarter of the budget; up to 64 KiB of each partition stay. It is looked at once a second, and more often while producers wait. A topic is exempt with tackboard.retention.budget = exempt; retention by time and by partition holds besides.",
     ),
     setting(
         "storage.direct_io",
@@ -381,7 +381,7 @@ const LOGS: &[Setting] = &[
         },
         "\"auto\"",
         None,
-        "With less free space than this, produce requests are refused with STORAGE_FULL; reads and retention go on. \"auto\": 5 % of the file system, at most 1 GiB.",
+        "With less free space than this, produce requests are refused with STORAGE_FULL; reads and retention go on. With log.budget.bytes the oldest segments go instead, and what has arrived by then may use the reserve. \"auto\": 5 % of the file system, at most 1 GiB.",
     ),
 ];
 

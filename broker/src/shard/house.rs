@@ -1,6 +1,9 @@
 //! What a core looks after while it serves and that is not urgent: free space, retention, counters, the trash.
 
-use std::{rc::Weak, time::Duration};
+use std::{
+    rc::{Rc, Weak},
+    time::Duration,
+};
 
 use glommio::timer::sleep;
 use tackboard_logic::shard::{
@@ -13,6 +16,9 @@ use super::{Shard, state::State};
 /// How often a core looks after what is not urgent: retention, free space, counters, the trash.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
 
+/// How often free space is measured while producers wait for it: about what it takes to unlink a segment.
+const ROOM_LOOKS: Duration = Duration::from_millis(10);
+
 /// Runs until the core has drained. Does not keep the shard while it rests: the core may end meanwhile.
 pub(super) async fn keep_house(house: Weak<Shard>) {
     let mut known = ShardStats::default();
@@ -22,15 +28,8 @@ pub(super) async fn keep_house(house: Weak<Shard>) {
     {
         // First, so that what it frees counts at once.
         shard.empty_trash().await;
-        let root = shard.paths.root().to_owned();
-        let free = glommio::executor()
-            .spawn_blocking(move || crate::disk::free_bytes(&root))
-            .await;
+        shard.look_at_space().await;
         shard.enter(|state| {
-            if let Ok(bytes) = free {
-                let others = state.logs_of_others();
-                state.step(Input::FreeSpace { bytes, others }, &[]);
-            }
             state.step(Input::Tick, &[]);
             state.tick_groups();
             known = state.publish(known);
@@ -41,7 +40,35 @@ pub(super) async fn keep_house(house: Weak<Shard>) {
     }
 }
 
+/// Looks at free space again and again while producers wait for it.
+pub(super) async fn make_room(shard: Rc<Shard>) {
+    while !shard.ended.get() {
+        shard.room_wanted.wait().await;
+        shard.progress.work_started();
+        while shard.state.borrow().machine.awaits_room() && !shard.ended.get() {
+            shard.look_at_space().await;
+            sleep(ROOM_LOOKS).await;
+        }
+        shard.progress.work_done();
+    }
+}
+
 impl Shard {
+    /// Measures free space, and has logic do what follows.
+    async fn look_at_space(self: &Rc<Self>) {
+        let root = self.paths.root().to_owned();
+        let free = glommio::executor()
+            .spawn_blocking(move || crate::disk::free_bytes(&root))
+            .await;
+        self.enter(|state| {
+            if let Ok(bytes) = free {
+                let others = state.logs_of_others();
+                state.step(Input::FreeSpace { bytes, others }, &[]);
+            }
+            state.publish_space();
+        });
+    }
+
     /// What connections and reads hold, and what reads of history did since `known`.
     fn publish_held(&self, known: ColdStats) -> ColdStats {
         let metrics = self.metrics();
@@ -110,10 +137,14 @@ impl State {
         let segments = logs.map(|log| u64::from(log.segment_count)).sum();
         metrics.log_segments.set(segments);
         self.publish_groups();
-        let metrics = self.metrics.core(usize::from(self.core.0));
+        stats
+    }
+
+    /// Tells the other cores what the logs of this one take.
+    fn publish_space(&self) {
         let space = self.machine.log_space();
+        let metrics = self.metrics();
         metrics.log_bytes.set(space.bytes);
         metrics.log_yielding_bytes.set(space.yielding_bytes);
-        stats
     }
 }

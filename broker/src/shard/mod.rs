@@ -82,6 +82,8 @@ pub struct Shard {
     riders: RefCell<Vec<Rider>>,
     riders_wait: Notify,
     tick_wanted: Notify,
+    /// Producers wait for space on the disk.
+    room_wanted: Notify,
     stopping: Cell<bool>,
     /// Nothing is asked of the long-lived tasks any more.
     ended: Cell<bool>,
@@ -158,6 +160,9 @@ impl Shard {
             state.end_turn();
             if state.wants_time() {
                 self.tick_wanted.notify();
+            }
+            if state.tell_awaited_room() {
+                self.room_wanted.notify();
             }
             (result, std::mem::take(&mut state.launches))
         };
@@ -290,6 +295,7 @@ impl Shard {
         let full = !self.state.borrow().has_append_room();
         if full {
             self.state.borrow_mut().wait_for_append_room(connection);
+            self.tick_wanted.notify();
             connection.room.wait().await;
         }
     }
@@ -331,7 +337,9 @@ impl Shard {
 impl State {
     /// Whether something waits for time that the look of once a second would meet too late.
     fn wants_time(&self) -> bool {
-        self.machine.next_deadline_us().is_some() || self.groups_want_time()
+        // Another core may be the one that has no room, and does not say when it has.
+        let waits = !self.waiting_for_room.is_empty();
+        waits || self.machine.next_deadline_us().is_some() || self.groups_want_time()
     }
 
     /// Everything that had arrived was handed to logic: it says what is written now.

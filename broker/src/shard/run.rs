@@ -36,7 +36,7 @@ use super::{
     Queues, Reads, Shard,
     cold::History,
     groups::Groups,
-    house::keep_house,
+    house::{keep_house, make_room},
     launch::{LedgerWrite, READS_IN_FLIGHT_MAX},
     loan::Loans,
     request::PeerMessage,
@@ -298,6 +298,7 @@ async fn start(core: Core, seed: Seed) -> Result<Option<Serving>, StorageFault> 
     let control = read_control(Rc::downgrade(&shard), from_control, stop.clone(), opening);
     shard.spawn_net(control).detach();
     shard.spawn_net(tick(shard.clone())).detach();
+    shard.spawn_net(make_room(shard.clone())).detach();
     shard.spawn_background(keep_house(Rc::downgrade(&shard)));
     let listeners = listeners(own, any_core, kafka.map(|(shared, _)| shared));
     let _ = ready.send(Ready {
@@ -395,6 +396,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         riders: RefCell::default(),
         riders_wait: Notify::new(),
         tick_wanted: Notify::new(),
+        room_wanted: Notify::new(),
         stopping: Cell::new(false),
         ended: Cell::new(false),
         ledger_fault: Cell::new(None),
@@ -664,6 +666,7 @@ async fn end_long_lived(shard: &Shard) {
     shard.ledger_wanted.notify();
     shard.riders_wait.notify();
     shard.tick_wanted.notify();
+    shard.room_wanted.notify();
     // Turns for them to see it; one that waits for I/O or sleeps may take longer, and is left.
     sleep(TICK * 2).await;
 }

@@ -139,9 +139,24 @@ impl State {
         self.now.monotonic_us + u64::from(ms) * 1000
     }
 
-    /// Whether appends are taken in: append budget, and credit with the other cores.
+    /// Whether appends are taken in: append budget, space on the disk, and credit with the other cores.
     pub fn has_append_room(&self) -> bool {
-        self.machine.append_room() && self.call_credit.has_room()
+        self.machine.append_room() && self.call_credit.has_room() && !self.others_await_room()
+    }
+
+    /// Whether another core waits until segments have gone. Appends for it may arrive here.
+    fn others_await_room(&self) -> bool {
+        let own = usize::from(self.core.0);
+        let mut cores = self.metrics.cores().iter().enumerate();
+        self.config.log_budget_bytes.is_some()
+            && cores.any(|(core, metrics)| core != own && metrics.producers_await_room.get() > 0)
+    }
+
+    /// Tells the other cores whether producers wait until segments of this one have gone, and returns it.
+    pub(super) fn tell_awaited_room(&self) -> bool {
+        let awaited = self.machine.awaits_room();
+        self.metrics().producers_await_room.set(u64::from(awaited));
+        awaited
     }
 
     /// Whether a fetch or a lookup of so many entries is taken from `connection`.

@@ -108,7 +108,7 @@ impl Log {
             return refuse(ErrorCode::StorageFull, detail);
         }
         let free_bytes = cx.admission.free_after_appends(cx.stats);
-        if free_bytes < cx.admission.free_bytes && free_bytes < cx.admission.reserve_bytes {
+        if free_bytes < cx.admission.free_bytes && free_bytes < cx.admission.refused_below() {
             let reserve_bytes = cx.admission.reserve_bytes;
             let detail = RefusalDetail::StorageFull {
                 free_bytes,

@@ -47,4 +47,7 @@ pub const ADVANCES_WAITING_MAX: usize = 64;
 pub const STORED_BATCH_BYTES_MAX: u32 = 64 << 20;
 
 /// An active segment with fewer bytes is not ended for the budget of all logs: many small logs would be cut into crumbs.
-pub const BUDGET_ROLL_BYTES_MIN: u64 = 1 << 20;
+pub const BUDGET_ROLL_BYTES_MIN: u64 = 64 << 10;
+
+/// However small the budget of all logs is, a segment that grows may have so many bytes.
+pub const BUDGET_SEGMENT_BYTES_MIN: u64 = 1 << 20;

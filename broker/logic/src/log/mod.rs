@@ -32,7 +32,7 @@ mod progress;
 mod read;
 pub mod recent;
 pub mod recovery;
-mod retention;
+pub(crate) mod retention;
 mod roll;
 pub mod segment;
 pub mod stretch;

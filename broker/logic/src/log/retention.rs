@@ -26,6 +26,16 @@ pub(crate) struct DoomedSegment {
     unlinking: Option<u64>,
 }
 
+/// An active segment that can be ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Endable {
+    /// When it was begun.
+    pub first_append: Option<TimestampMs>,
+    pub bytes: u64,
+    /// Bytes of a segment before it that can't go until there is a snapshot behind it.
+    pub lingering_bytes: u64,
+}
+
 impl DoomedSegment {
     pub(crate) fn is_flying(&self) -> bool {
         self.unlinking.is_some()
@@ -137,14 +147,19 @@ impl Log {
         self.drop_oldest(count, cx);
     }
 
-    /// Bytes of the active segment, and when it was begun, if it is worth to be ended so that it can go.
-    pub(crate) fn endable(&self) -> Option<(Option<TimestampMs>, u64)> {
+    /// The active segment, if it is worth to be ended for what can go then.
+    pub(crate) fn endable(&self) -> Option<Endable> {
         let active = self.segments.active();
         let bytes = active.bytes_to(self.positions.appended().at);
-        let is_worth_it = bytes >= BUDGET_ROLL_BYTES_MIN && active.created;
+        let lingering_bytes = self.lingering().map_or(0, |doomed| doomed.bytes);
+        let is_worth_it = bytes.max(lingering_bytes) >= BUDGET_ROLL_BYTES_MIN;
         // One that was ended before is still on its way: it goes first.
         let is_next = self.segments.oldest_unsealed().is_none();
-        (is_worth_it && is_next).then_some((active.first_append, bytes))
+        (is_worth_it && is_next && bytes > 0 && active.created).then_some(Endable {
+            first_append: active.first_append,
+            bytes,
+            lingering_bytes,
+        })
     }
 
     /// Ends the active segment; [`Log::endable`] says whether it may be.
@@ -152,9 +167,21 @@ impl Log {
         self.roll(cx);
     }
 
-    /// Bytes of files that go and are not gone yet.
-    pub(crate) fn doomed_bytes(&self) -> u64 {
-        self.doomed.iter().map(|doomed| doomed.bytes).sum()
+    /// Bytes of files that go and are not gone yet; without one that stays for its snapshot.
+    pub(crate) fn going_bytes(&self) -> u64 {
+        let all: u64 = self.doomed.iter().map(|doomed| doomed.bytes).sum();
+        all - self.lingering().map_or(0, |doomed| doomed.bytes)
+    }
+
+    /// The newest of the segments that go, if it stays until there is a later snapshot.
+    fn lingering(&self) -> Option<&DoomedSegment> {
+        let newest = self.doomed.back()?;
+        (newest.unlinking.is_none() && !self.newest_doomed_may_go()).then_some(newest)
+    }
+
+    fn newest_doomed_may_go(&self) -> bool {
+        let oldest = self.segments.oldest();
+        oldest.seal == Seal::Sealed || oldest.indexed
     }
 
     fn is_expired(&self, segment: &Segment, wall: TimestampMs) -> bool {
@@ -191,8 +218,7 @@ impl Log {
             return;
         }
         let durable = cx.ledger.durable();
-        let oldest = self.segments.oldest();
-        let newest_may_go = oldest.seal == Seal::Sealed || oldest.indexed;
+        let newest_may_go = self.newest_doomed_may_go();
         let count = self.doomed.len();
         for (index, doomed) in self.doomed.iter_mut().enumerate() {
             let is_free = index + 1 < count || newest_may_go;

@@ -27,12 +27,21 @@ impl Log {
         if size == 0 {
             return;
         }
-        let too_long = size + length > self.config.segment_bytes;
+        let too_long = size + length > self.segment_bytes_max(cx);
         let offsets = end.offset.0 - active.base.0.0 + records;
         let too_wide = offsets > i64::from(i32::MAX);
         if too_long || too_wide || self.is_too_old(active, cx.now.wall) {
             self.roll(cx);
         }
+    }
+
+    /// How large a segment grows: by the log's own setting, and so that there are several within the budget of all logs.
+    fn segment_bytes_max(&self, cx: &Context<'_>) -> u64 {
+        let of_budget = cx.admission.segment_bytes_max;
+        let of_budget = of_budget.filter(|_| self.config.yields_to_budget);
+        of_budget.map_or(self.config.segment_bytes, |most| {
+            most.min(self.config.segment_bytes)
+        })
     }
 
     fn is_too_old(&self, active: &Segment, wall: TimestampMs) -> bool {
@@ -128,7 +137,7 @@ impl Log {
     /// Extends the active segment's file before appends reach its allocated end.
     pub(super) fn preallocate_if_due(&mut self, cx: &mut Context<'_>) {
         let end = self.positions.appended();
-        let segment_bytes = self.config.segment_bytes;
+        let segment_bytes = self.segment_bytes_max(cx);
         let active = self.segments.active_mut();
         let appended = active.bytes_to(end.at);
         if !cx.may_reserve(active.preallocate_step) {

@@ -7,29 +7,104 @@
 //! Not here: how segments go (`log/retention.rs`), the settings of a single log.
 //!
 //! Without a budget nothing here has an effect. With one, space that is short on the disk counts as budget exceeded, so
-//! that appends need not be refused.
+//! that appends need not be refused:
+//!
+//! ```text
+//! free space   ▏ refused ▏ producers wait         ▏ taken, while segments go   ▏ taken
+//!              0    1 MiB                room_bytes                     + ahead
+//! ```
+//!
+//! Segments go early enough, so that nobody waits while load keeps its pace (`ahead`). Where it is faster than that,
+//! connections of producers are not read until segments have gone ([`Admission::awaits_room`]); what was under way by
+//! then may use the reserve. Nobody waits in vain: if nothing more can go, appends are refused as without a budget.
+//!
+//! The active segment of a log can't go, so active ones are kept to a part of the budget.
+//!
+//! [`Admission::awaits_room`]: super::context::Admission::awaits_room
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-
-use tackboard_schema::TimestampMs;
 
 use super::Shard;
 use super::interface::{Effects, LogId, LogSpace, Now};
 use super::queries::SPACE_BYTES_MIN;
 use crate::log::Log;
+use crate::log::limits::{BUDGET_ROLL_BYTES_MIN, BUDGET_SEGMENT_BYTES_MIN};
+use crate::log::retention::Endable;
 
-/// Most segments that go at one look; there is a look a second.
+/// Most segments that go at one look; there is a look a second, and more while producers wait.
 pub const BUDGET_DROPS_MAX: usize = 1024;
 
-/// Free space is kept for so many times of what came since the last look.
-const LOOKS_AHEAD: u64 = 2;
+/// Most active segments that are ended at one look: each costs a file and a sync or two.
+pub const BUDGET_ENDS_MAX: usize = 64;
+
+/// Free space is kept for so many times of what came in the last second.
+const SECONDS_AHEAD: u64 = 2;
+
+/// How long it is counted what comes, in microseconds.
+const PACE_US: u64 = 1_000_000;
 
 /// It is this part of the budget at most.
 const AHEAD_MAX_DIVISOR: u64 = 4;
 
 /// And at least this one, or as much as the reserve if that is less: a load may begin at any time.
 const AHEAD_MIN_DIVISOR: u64 = 16;
+
+/// Below this part of the budget in free space producers wait, or below the reserve if that is more.
+const ROOM_DIVISOR: u64 = 16;
+
+/// But of a large budget no larger part than this: it is for what is under way when producers are stopped.
+const ROOM_BYTES_MAX: u64 = 64 << 20;
+
+/// The active segments of all cores together are this part of the budget at most.
+const ACTIVE_DIVISOR: u64 = 4;
+
+/// And one of them is this part of what its core may have.
+const SEGMENTS_PER_CORE: u64 = 2;
+
+/// Producers wait for so long while nothing goes, in microseconds; then they are refused.
+pub const ROOM_PATIENCE_US: u64 = 3_000_000;
+
+/// How room is made.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Room {
+    /// Since when it is counted what this core takes of the disk.
+    pace_since_us: u64,
+    /// What it had taken by then.
+    pace_from: Taken,
+    /// Free bytes that the last full second asks for.
+    ahead: u64,
+    /// Segments were to go at the last look.
+    pub is_missing: bool,
+    /// What all logs had then.
+    all_bytes: u64,
+    /// Producers are not made to wait for longer.
+    patience_until_us: Option<u64>,
+}
+
+/// What a core takes of the disk: what it appends, and what it reserves for that.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    appended: u64,
+    reserved: u64,
+}
+
+/// Free space below which producers wait.
+pub(super) fn room_bytes(budget_bytes: u64, reserve_bytes: u64) -> u64 {
+    let part = (budget_bytes / ROOM_DIVISOR).min(ROOM_BYTES_MAX);
+    part.max(reserve_bytes).max(SPACE_BYTES_MIN)
+}
+
+/// What the active segments of one core may have together.
+fn active_bytes_max(budget_bytes: u64, cores: u64) -> u64 {
+    budget_bytes / ACTIVE_DIVISOR / cores.max(1)
+}
+
+/// What a single one may have.
+pub(super) fn segment_bytes_max(budget_bytes: u64, cores: u64) -> u64 {
+    let part = active_bytes_max(budget_bytes, cores) / SEGMENTS_PER_CORE;
+    part.max(BUDGET_SEGMENT_BYTES_MIN)
+}
 
 /// Of `excess` the share of one who holds `own` of `all`, rounded up.
 fn share(excess: u64, own: u64, all: u64) -> u64 {
@@ -55,42 +130,72 @@ impl Shard {
     }
 
     /// Gives this core's share of what is too much. Once for each measurement, since what goes shows in the next one only.
-    ///
-    /// `taken` is what this core took of the disk since the last measurement.
-    pub(super) fn keep_budget(
-        &mut self,
-        now: Now,
-        others: LogSpace,
-        taken: u64,
-        out: &mut Effects,
-    ) {
+    pub(super) fn keep_budget(&mut self, now: Now, others: LogSpace, out: &mut Effects) {
         let Some(budget_bytes) = self.config.log_budget_bytes else {
             return;
         };
         // A core that stops begins nothing that is not needed to stop.
         if self.admission.shutting_down {
+            self.admission.makes_room = false;
             return;
         }
+        self.count_pace(now);
         let own = self.log_space();
         let all: LogSpace = [own, others].into_iter().sum();
         let over = all.bytes.saturating_sub(budget_bytes);
-        let excess = over.max(self.space_missing(budget_bytes, taken));
+        let going: u64 = self.logs().map(Log::going_bytes).sum();
+        let missing = self.space_missing(budget_bytes, going);
+        let excess = over.max(missing);
         let wanted = share(excess, own.yielding_bytes, all.yielding_bytes);
         let given = self.give_oldest(wanted, now, out);
-        self.end_oldest(wanted.saturating_sub(given), now, out);
+        let ended = self.end_oldest(wanted.saturating_sub(given), now, out);
+        self.bound_active(budget_bytes, now, out);
+        self.room.is_missing = missing > 0;
+        let moves = given + ended + going > 0 || all.bytes < self.room.all_bytes;
+        self.room.all_bytes = all.bytes;
+        self.admission.makes_room = self.makes_room(now, moves, all.yielding_bytes);
     }
 
-    /// Bytes that are to become free so that nobody is refused before the next look.
-    fn space_missing(&self, budget_bytes: u64, taken: u64) -> u64 {
-        let reserve = self.config.reserve_bytes.max(SPACE_BYTES_MIN);
-        let ahead = taken
-            .saturating_mul(self.config.cores)
-            .saturating_mul(LOOKS_AHEAD)
-            .max(reserve.min(budget_bytes / AHEAD_MIN_DIVISOR))
-            .min(budget_bytes / AHEAD_MAX_DIVISOR);
+    /// Whether producers may be made to wait for room. Only while something goes or may still go: the disk can be full
+    /// of what is not the broker's, or not to be given.
+    fn makes_room(&mut self, now: Now, moves: bool, yielding_bytes: u64) -> bool {
+        if self.admission.free_bytes >= self.admission.room_bytes {
+            self.room.patience_until_us = None;
+            return yielding_bytes > 0;
+        }
+        let begins = self.room.patience_until_us.is_none() && yielding_bytes > 0;
+        if moves || begins {
+            self.room.patience_until_us = Some(now.monotonic_us.saturating_add(ROOM_PATIENCE_US));
+        }
+        (self.room.patience_until_us).is_some_and(|until| now.monotonic_us < until)
+    }
+
+    /// Counts what is taken of the disk, a second at a time: looks may be much closer together.
+    fn count_pace(&mut self, now: Now) {
+        let room = &mut self.room;
+        let past = now.monotonic_us.saturating_sub(room.pace_since_us);
+        if past < PACE_US {
+            return;
+        }
+        let appended = self.stats.appended_bytes - room.pace_from.appended;
+        let reserved = self.stats.reserved_bytes - room.pace_from.reserved;
+        // Appends go to what was reserved.
+        let taken = appended.max(reserved);
+        room.ahead = (taken.saturating_mul(SECONDS_AHEAD)).saturating_mul(self.config.cores);
+        room.pace_since_us = now.monotonic_us;
+        room.pace_from = Taken {
+            appended: self.stats.appended_bytes,
+            reserved: self.stats.reserved_bytes,
+        };
+    }
+
+    /// Bytes that are to become free so that nobody waits before the next look, beside what is `going` already.
+    fn space_missing(&self, budget_bytes: u64, going: u64) -> u64 {
+        let room = self.admission.room_bytes;
+        let least = room.min(budget_bytes / AHEAD_MIN_DIVISOR);
+        let ahead = (self.room.ahead.max(least)).min(budget_bytes / AHEAD_MAX_DIVISOR);
         // Appends that were refused are taken again an eighth above the reserve.
-        let wanted = reserve.saturating_add(reserve / 8).saturating_add(ahead);
-        let going: u64 = self.logs().map(Log::doomed_bytes).sum();
+        let wanted = room.saturating_add(room / 8).saturating_add(ahead);
         wanted.saturating_sub(self.admission.free_bytes.saturating_add(going))
     }
 
@@ -129,21 +234,46 @@ impl Shard {
         given
     }
 
-    /// Where nothing else is left, ends active segments, the oldest first, so that they can go at the next look.
-    fn end_oldest(&mut self, wanted: u64, now: Now, out: &mut Effects) {
+    /// Where nothing else is left, ends active segments, the oldest first, so that they can go at the next look. How many
+    /// bytes that were.
+    fn end_oldest(&mut self, wanted: u64, now: Now, out: &mut Effects) -> u64 {
         if wanted == 0 {
-            return;
+            return 0;
         }
-        let yielding = self.logs().filter(|log| log.yields());
-        let mut active: Vec<(Option<TimestampMs>, u64, LogId)> = yielding
-            .filter_map(|log| {
-                let (first_append, bytes) = log.endable()?;
-                Some((first_append, bytes, log.id))
-            })
+        let mut active: Vec<_> = self.endable().collect();
+        active.sort_unstable_by_key(|(id, active)| (active.first_append, id.slot));
+        let active = active.into_iter();
+        let active = active.map(|(id, active)| (id, active.bytes + active.lingering_bytes));
+        self.end_active(active, wanted, now, out)
+    }
+
+    /// Ends active segments, the largest first, while all of them together have more than their part of the budget.
+    fn bound_active(&mut self, budget_bytes: u64, now: Now, out: &mut Effects) {
+        let active = self.endable().map(|(id, active)| (id, active.bytes));
+        let mut active: Vec<_> = active
+            .filter(|(_, bytes)| *bytes >= BUDGET_ROLL_BYTES_MIN)
             .collect();
-        active.sort_unstable_by_key(|(first_append, _, id)| (*first_append, id.slot));
+        let bytes: u64 = active.iter().map(|(_, bytes)| bytes).sum();
+        let excess = bytes.saturating_sub(active_bytes_max(budget_bytes, self.config.cores));
+        active.sort_unstable_by_key(|(id, bytes)| (Reverse(*bytes), id.slot));
+        self.end_active(active.into_iter(), excess, now, out);
+    }
+
+    /// Active segments that may be ended.
+    fn endable(&self) -> impl Iterator<Item = (LogId, Endable)> + '_ {
+        let yielding = self.logs().filter(|log| log.yields());
+        yielding.filter_map(|log| Some((log.id, log.endable()?)))
+    }
+
+    fn end_active(
+        &mut self,
+        active: impl Iterator<Item = (LogId, u64)>,
+        wanted: u64,
+        now: Now,
+        out: &mut Effects,
+    ) -> u64 {
         let mut ended = 0;
-        for (_, bytes, id) in active {
+        for (id, bytes) in active.take(BUDGET_ENDS_MAX) {
             if ended >= wanted {
                 break;
             }
@@ -151,6 +281,7 @@ impl Shard {
             self.with_log(now, out, id, |log, cx| log.end_active(cx));
             self.settle(now, id, out);
         }
+        ended
     }
 }
 

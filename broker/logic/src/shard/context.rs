@@ -2,6 +2,7 @@
 
 use super::interface::{Effect, Effects, Now, Refusal, ShardStats, Ticket, WriteId};
 use super::memory::ChunkMemory;
+use super::queries::SPACE_BYTES_MIN;
 use crate::ledger::writer::LedgerWriter;
 use crate::log::sync_plan::SyncPlan;
 
@@ -16,6 +17,12 @@ pub struct Admission {
     pub free_bytes: u64,
     /// Free bytes to keep.
     pub reserve_bytes: u64,
+    /// With a budget of all logs: below so many free bytes producers wait until the oldest segments have gone.
+    pub room_bytes: u64,
+    /// Segments go, or will, so that there is room again: nobody is refused meanwhile.
+    pub makes_room: bool,
+    /// Most bytes of a segment whose log gives up its oldest ones for the budget; `None` without a budget.
+    pub segment_bytes_max: Option<u64>,
     /// Cores that append to the same file system.
     pub cores: u64,
     /// What this core had appended when the free bytes were asked for.
@@ -31,6 +38,22 @@ pub struct Admission {
 }
 
 impl Admission {
+    /// Free bytes below which appends are refused. While room is being made, what was under way when producers were
+    /// stopped may use the reserve.
+    pub fn refused_below(&self) -> u64 {
+        if self.makes_room {
+            self.reserve_bytes.min(SPACE_BYTES_MIN)
+        } else {
+            self.reserve_bytes
+        }
+    }
+
+    /// Whether producers are to wait until the oldest segments have gone. What was reserved counts as taken, since it is
+    /// not known who will use it: a measurement tells.
+    pub fn awaits_room(&self, stats: &ShardStats) -> bool {
+        self.makes_room && self.free_after_reservations(stats) < self.room_bytes
+    }
+
     /// Free bytes now. Between two measurements this core counts what it appends, and takes it that the others append
     /// as much; and what it has deleted.
     pub fn free_after_appends(&self, stats: &ShardStats) -> u64 {
@@ -81,9 +104,11 @@ impl Context<'_> {
         self.out.push(effect);
     }
 
-    /// Whether a log may reserve so many bytes ahead of its need: no more than half of its share of the free space.
+    /// Whether a log may reserve so many bytes ahead of its need: no more than half of its share of the free space, of
+    /// which what producers would wait for is nobody's.
     pub fn may_reserve(&self, bytes: u64) -> bool {
         let free = self.admission.free_after_reservations(self.stats);
+        let free = free.saturating_sub(self.admission.room_bytes);
         free / self.admission.open_logs.max(1) / 2 >= bytes
     }
 

@@ -29,6 +29,7 @@ mod time;
 
 use std::collections::VecDeque;
 
+use budget::Room;
 use context::{Admission, Context};
 use interface::{Effects, LogId, Now, ShardConfig, ShardStats};
 use memory::ChunkMemory;
@@ -58,6 +59,7 @@ pub struct Shard {
     ledger: LedgerWriter,
     parked: ParkedFetches,
     admission: Admission,
+    room: Room,
     stats: ShardStats,
 
     /// Logs that were appended to in this turn.
@@ -114,8 +116,14 @@ impl Shard {
                 free_bytes: u64::MAX,
                 reserve_bytes: config.reserve_bytes,
                 cores: config.cores,
+                room_bytes: config
+                    .log_budget_bytes
+                    .map_or(0, |budget| budget::room_bytes(budget, config.reserve_bytes)),
+                segment_bytes_max: (config.log_budget_bytes)
+                    .map(|budget| budget::segment_bytes_max(budget, config.cores)),
                 ..Admission::default()
             },
+            room: Room::default(),
             config,
             stats: ShardStats::default(),
             turn: Vec::new(),

@@ -76,21 +76,27 @@ impl Shard {
 
     /// Whether there is append budget left; the driver stops reading producer sockets while there is not.
     pub fn append_room(&self) -> bool {
-        self.memory.has_append_room()
+        self.memory.has_append_room() && !self.awaits_room()
+    }
+
+    /// Whether producers wait until the oldest segments have gone for the budget of all logs. The driver measures free
+    /// space anew then, without waiting for the next second.
+    pub fn awaits_room(&self) -> bool {
+        self.admission.awaits_room(&self.stats)
     }
 
     /// There is less free space than there should be, or a write has met a full disk since it was measured: nothing that
-    /// takes space is begun, and what was deleted goes at once.
+    /// takes space is begun.
     pub fn is_short_of_space(&self) -> bool {
         let free = self.admission.free_after_appends(&self.stats);
         self.admission.full.is_some()
-            || free < self.config.reserve_bytes.max(SPACE_BYTES_MIN)
+            || free < self.admission.refused_below().max(SPACE_BYTES_MIN)
             || self.logs().any(|log| log.unwritten_for_space().is_some())
     }
 
     /// How long a deleted log stays in the trash.
     pub fn trash_delay(&self) -> Duration {
-        if self.is_short_of_space() {
+        if self.is_short_of_space() || self.room.is_missing {
             Duration::ZERO
         } else {
             TRASH_DELAY

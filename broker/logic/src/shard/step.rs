@@ -108,11 +108,9 @@ impl Shard {
             }
             Input::Delete { log } => self.delete(now, log, out),
             Input::FreeSpace { bytes, others } => {
-                // Appends go to what was reserved.
-                let appended = self.stats.appended_bytes - self.admission.appended_bytes;
-                let reserved = self.stats.reserved_bytes - self.admission.reserved_bytes;
-                self.free_space(now, bytes, out);
-                self.keep_budget(now, others, appended.max(reserved), out);
+                self.measured(bytes);
+                self.keep_budget(now, others, out);
+                self.resume_in_space(now, out);
             }
             Input::Tick => self.tick(now, out),
             Input::Shutdown => self.shutdown(now, out),
@@ -265,21 +263,28 @@ impl Shard {
         }
     }
 
-    fn free_space(&mut self, now: Now, bytes: u64, out: &mut Effects) {
-        let reserve = self.config.reserve_bytes;
-        // Hysteresis: an eighth above the reserve before appends are taken again.
-        let enough = match self.admission.full {
-            Some(_) => reserve.saturating_add(reserve / 8),
-            None => reserve,
-        };
-        self.admission.full = (bytes < enough).then_some((bytes, reserve));
+    fn measured(&mut self, bytes: u64) {
         self.admission.free_bytes = bytes;
         self.admission.appended_bytes = self.stats.appended_bytes;
         self.admission.reserved_bytes = self.stats.reserved_bytes;
         self.admission.freed_bytes = self.stats.freed_bytes;
         self.admission.open_logs = self.stats.open_logs;
         self.admission.measurement += 1;
-        if self.admission.full.is_none() && bytes > 0 {
+    }
+
+    /// Says whether the disk is full, and has logs go on whose writes have met its end.
+    fn resume_in_space(&mut self, now: Now, out: &mut Effects) {
+        let bytes = self.admission.free_bytes;
+        let least = self.admission.refused_below();
+        // Hysteresis: an eighth above it before appends are taken again.
+        let enough = match self.admission.full {
+            Some(_) => least.saturating_add(least / 8),
+            None => least,
+        };
+        self.admission.full = (bytes < enough).then_some((bytes, self.config.reserve_bytes));
+        // The reserve is kept from new appends. What waits was appended before, and until it is written no segment of
+        // its log can end and go.
+        if bytes > 0 {
             for log in self.log_ids() {
                 let resumed = self.with_log(now, out, log, |log, cx| log.resume_writes(cx));
                 if resumed == Some(true) {

@@ -4,7 +4,7 @@ use tackboard_logic::shard::interface::LogSpace;
 
 use crate::options::Options;
 
-/// Below so many free bytes, or a reserve above that, space counts as short.
+/// Below so many free bytes, a reserve above that, or a sixteenth of the budget, space counts as short.
 const SPACE_BYTES_MIN: u64 = 1 << 20;
 
 /// How a core stands.
@@ -33,7 +33,8 @@ pub fn budget(
     let all = before.own.bytes + others.bytes;
     let over = all.saturating_sub(budget_bytes);
     // An eighth above the reserve appends are taken again; and something is kept for what comes next.
-    let level = options.reserve_bytes.max(SPACE_BYTES_MIN) / 8 * 9 + budget_bytes / 4;
+    let short = options.reserve_bytes.max(SPACE_BYTES_MIN);
+    let level = short.max(budget_bytes / 16) / 8 * 9 + budget_bytes / 4;
     let excess = over.max(level.saturating_sub(free));
     assert!(
         excess > 0,
