@@ -658,3 +658,60 @@ fn a_budget_as_large_as_the_disk_refuses_nothing_however_fast_events_come() {
     // Room is made for a quarter of the budget at most, and of what goes for it a segment may be too much.
     assert!(kept > 150 << 20, "{kept} bytes are left");
 }
+
+#[test]
+fn without_inodes_no_topic_is_created_and_what_lacks_them_heals_when_there_are_some() {
+    let place = folder();
+    let Some(mounts) = small_ext4(place.path(), "96M", "-N 400") else {
+        return;
+    };
+    let data = place.path().join("disk/data");
+    let small = ["--set", "log.segment.bytes=2 MiB"];
+    let broker = Broker::spawn(mounts.inside(&serve(&data, &small)));
+    let mut wire = Raw::connect(broker.address.parse().expect("an address"));
+    assert_eq!(wire.create_topic("before", 1), 0);
+    // Empty files take nothing but inodes.
+    let filler = mounts.path(&data.with_file_name("filler"));
+    std::fs::create_dir(&filler).expect("the test can write there");
+    let create = |name: usize| std::fs::File::create(filler.join(name.to_string()));
+    let files = (0..).take_while(|name| create(*name).is_ok()).count();
+
+    // What was measured may be a second old: then the topic is created, and its partition can't be opened.
+    let is_early = wire.create_topic("early", 1) == 0;
+    if is_early {
+        let refused = wire.produce("early", 0, &batch(1, &[b"x"]));
+        let (code, message) = refused.expect_err("there is nothing to write to");
+        assert_eq!(code, ErrorCode::KafkaStorageError.code());
+        assert!(message.contains("no inodes left"), "{message}");
+    }
+    let mut said = String::new();
+    eventually("no topic is created", || {
+        let output = broker.command("topic create late").output();
+        let output = output.expect("runs");
+        if output.status.success() {
+            broker.ok("topic delete late", "");
+        }
+        said = text(&output.stderr).to_owned();
+        !output.status.success()
+    });
+    for part in ["inodes left", "delete topics"] {
+        assert!(said.contains(part), "{part} is missing in {said}");
+    }
+    assert!(!broker.ok("topic list", "").contains("late"));
+
+    // The next segment of a topic that exists finds none: who waits is told, and nothing is fenced.
+    let expected = produce_until_full(&mut wire, "before", "first");
+    for name in 0..files {
+        std::fs::remove_file(filler.join(name.to_string())).expect("it is there");
+    }
+    produce_when_there_is_space(&mut wire, "before", b"again");
+    assert_holds(&mut wire, "before", &expected);
+    if is_early {
+        eventually("the partition is opened", || {
+            wire.produce("early", 0, &batch(1, &[b"x"])).is_ok()
+        });
+    }
+    eventually("topics are created", || wire.create_topic("late", 4) == 0);
+    wire.produce("late", 3, &batch(1, &[b"x"])).expect("taken");
+    assert_eq!(broker.metric("partitions_fenced"), 0);
+}

@@ -52,12 +52,21 @@ pub fn fault_of(error: &std::io::Error) -> StorageFault {
     }
 }
 
-/// Bytes that ordinary processes may still write to the file system that holds `path`. One that counts no blocks at all,
-/// as ramfs, says nothing about its space, and is taken to have enough.
+/// What ordinary processes may still take of a file system.
+#[derive(Clone, Copy, Debug)]
+pub struct Free {
+    /// Bytes.
+    pub bytes: u64,
+    /// Inodes, of which each file and folder takes one.
+    pub files: u64,
+}
+
+/// What is free of the file system that holds `path`. One that counts no blocks at all, as ramfs, or no inodes, as
+/// btrfs, says nothing about them, and is taken to have enough.
 ///
 /// # Errors
 /// What the kernel said.
-pub fn free_bytes(path: &std::path::Path) -> std::io::Result<u64> {
+pub fn free_space(path: &std::path::Path) -> std::io::Result<Free> {
     use std::os::unix::ffi::OsStrExt as _;
     let path = std::ffi::CString::new(path.as_os_str().as_bytes())?;
     // SAFETY: the path ends with NUL, and the structure is plain data that the call fills.
@@ -66,9 +75,11 @@ pub fn free_bytes(path: &std::path::Path) -> std::io::Result<u64> {
         if libc::statvfs(path.as_ptr(), &raw mut filled) != 0 {
             return Err(std::io::Error::last_os_error());
         }
-        if filled.f_blocks == 0 {
-            return Ok(u64::MAX);
-        }
-        Ok(filled.f_bavail.saturating_mul(filled.f_frsize))
+        let counted = |total, free| if total == 0 { u64::MAX } else { free };
+        let bytes = filled.f_bavail.saturating_mul(filled.f_frsize);
+        Ok(Free {
+            bytes: counted(filled.f_blocks, bytes),
+            files: counted(filled.f_files, filled.f_favail),
+        })
     }
 }

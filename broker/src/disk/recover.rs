@@ -40,6 +40,16 @@ pub struct Known<'a> {
     pub ledger: Option<&'a LedgerLog>,
 }
 
+/// Why a log could not be recovered, and over which file.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {why}", path.display())]
+pub struct RecoveryFault {
+    /// What was read or changed.
+    pub path: PathBuf,
+    /// What came of it.
+    pub why: StorageFault,
+}
+
 /// Recovers the log in `folder`, which is created if it is not there.
 ///
 /// # Errors
@@ -50,13 +60,22 @@ pub async fn recover(
     known: Known<'_>,
     config: &LogConfig,
     access: Access,
-) -> Result<(LogFiles, Box<RecoveredLog>), StorageFault> {
-    let listed = list_on_pool(folder.clone()).await?;
+) -> Result<(LogFiles, Box<RecoveredLog>), RecoveryFault> {
+    let listed = list_on_pool(folder.clone()).await;
+    let listed = listed.map_err(|why| RecoveryFault {
+        path: folder.clone(),
+        why,
+    })?;
     let newest = listed.last().map(|segment| segment.base);
     let mut recovery = Recovery::new(partition, known.restart, known.ledger, listed, config);
     let mut files = LogFiles::new(folder, access);
+    let mut touched = files.folder().to_owned();
     loop {
-        match recovery.next() {
+        let step = recovery.next();
+        if let Some((segment, part)) = file_of(&step) {
+            touched = segment_path(files.folder(), segment.0, part);
+        }
+        match step {
             RecoveryStep::ReadIndex { segment } => {
                 let bytes = read_sidecar(files.folder(), segment, SegmentPart::Index).await;
                 recovery.provide(bytes.as_deref().map_err(|fault| *fault));
@@ -98,12 +117,7 @@ pub async fn recover(
                 recovery.done(set_aside(folder, segment).await);
             }
             RecoveryStep::RemoveSidecar { segment, sidecar } => {
-                let part = match sidecar {
-                    Sidecar::Index => SegmentPart::Index,
-                    Sidecar::Producers => SegmentPart::Producers,
-                    Sidecar::Checkpoint => SegmentPart::Checkpoint,
-                };
-                let path = segment_path(files.folder(), segment.0, part);
+                let path = segment_path(files.folder(), segment.0, part_of(sidecar));
                 recovery.done(unlink_on_pool(vec![path]).await);
             }
             RecoveryStep::CreateSegment {
@@ -128,12 +142,41 @@ pub async fn recover(
             RecoveryStep::Done(recovered) => {
                 // The newest segment is appended to from here on, whatever recovery had to look at.
                 if let Some(newest) = recovered.segments.last() {
-                    active(&mut files, newest.base).await?;
+                    let opened = active(&mut files, newest.base).await;
+                    opened.map_err(|why| RecoveryFault {
+                        path: segment_path(files.folder(), newest.base.0, SegmentPart::Log),
+                        why,
+                    })?;
                 }
                 return Ok((files, recovered));
             }
-            RecoveryStep::Failed(fault) => return Err(fault),
+            RecoveryStep::Failed(why) => return Err(RecoveryFault { path: touched, why }),
         }
+    }
+}
+
+/// The file that a step reads or changes; `None`: it is the end.
+fn file_of(step: &RecoveryStep) -> Option<(SegmentBase, SegmentPart)> {
+    Some(match step {
+        RecoveryStep::ReadIndex { segment } => (*segment, SegmentPart::Index),
+        RecoveryStep::ReadProducers { segment } => (*segment, SegmentPart::Producers),
+        RecoveryStep::ReadCheckpoint { segment } => (*segment, SegmentPart::Checkpoint),
+        RecoveryStep::RemoveSidecar { segment, sidecar } => (*segment, part_of(*sidecar)),
+        RecoveryStep::Read { segment, .. }
+        | RecoveryStep::Truncate { segment, .. }
+        | RecoveryStep::Remove { segment }
+        | RecoveryStep::SetAside { segment }
+        | RecoveryStep::CreateSegment { segment, .. }
+        | RecoveryStep::Sync { segment } => (*segment, SegmentPart::Log),
+        RecoveryStep::Done(_) | RecoveryStep::Failed(_) => return None,
+    })
+}
+
+fn part_of(sidecar: Sidecar) -> SegmentPart {
+    match sidecar {
+        Sidecar::Index => SegmentPart::Index,
+        Sidecar::Producers => SegmentPart::Producers,
+        Sidecar::Checkpoint => SegmentPart::Checkpoint,
     }
 }
 

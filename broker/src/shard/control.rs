@@ -239,28 +239,50 @@ impl State {
         self.admit_partitions(command)
     }
 
+    /// Whether there is room for the partitions that a change brings: else they could not be opened.
     fn admit_partitions(&self, command: &Command) -> Result<(), MetadataRefusal> {
-        let brings_partitions = matches!(
-            command,
-            Command::CreateTopic(_) | Command::CreatePartitions { .. }
-        );
-        if !brings_partitions || !self.machine.is_short_of_space() {
+        let partitions = self.partitions_brought(command);
+        let full = |message| MetadataRefusal {
+            code: ErrorCode::StorageFull,
+            message,
+        };
+        if partitions == 0 {
             return Ok(());
         }
-        // They could not be opened.
-        Err(MetadataRefusal {
-            code: ErrorCode::StorageFull,
-            message: format!(
+        if self.machine.is_short_of_space() {
+            return Err(full(format!(
                 "the data folder's file system is full, or has less space than storage.reserve_bytes = {}",
                 self.config.reserve_bytes
-            ),
-        })
+            )));
+        }
+        let admitted = self.file_room.admit(partitions);
+        admitted.map_err(|short| full(short.to_string()))
+    }
+
+    /// How many partitions there are more, should the change be made.
+    fn partitions_brought(&self, command: &Command) -> u64 {
+        let brought = match command {
+            Command::CreateTopic(topic) => i64::from(topic.partitions),
+            Command::CreatePartitions { name, count } => {
+                let topic = self.topics.topic(name);
+                let present = topic.map_or(0, |topic| topic.partitions.len() as i64);
+                i64::from(*count) - present
+            }
+            _ => 0,
+        };
+        // What makes no sense is refused by who knows all of them.
+        u64::try_from(brought).unwrap_or(0)
+    }
+
+    fn propose_admitted(&mut self, target: ProposalTarget, command: Command) {
+        self.file_room.promise(self.partitions_brought(&command));
+        self.propose(target, command);
     }
 
     /// Proposes a change of the broker's own, if there is room for it.
     fn propose_own(&mut self, target: ProposalTarget, command: Command) {
         match self.admit_partitions(&command) {
-            Ok(()) => self.propose(target, command),
+            Ok(()) => self.propose_admitted(target, command),
             Err(refusal) => self.refuse_proposal(target, refusal),
         }
     }
@@ -268,7 +290,7 @@ impl State {
     /// Proposes a change that somebody asks for, if it is admitted.
     fn propose_asked(&mut self, target: ProposalTarget, command: Command) {
         match self.admit_change(&command) {
-            Ok(()) => self.propose(target, command),
+            Ok(()) => self.propose_admitted(target, command),
             Err(refusal) => self.refuse_proposal(target, refusal),
         }
     }

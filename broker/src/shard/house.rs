@@ -2,13 +2,18 @@
 
 use std::{
     rc::{Rc, Weak},
+    sync::Arc,
     time::Duration,
 };
 
 use glommio::timer::sleep;
-use tackboard_logic::shard::{
-    cold::ColdStats,
-    interface::{Input, LogSpace, ShardStats},
+use tackboard_logic::{
+    ledger::LedgerImage,
+    log::recovery::RestartClass,
+    shard::{
+        cold::ColdStats,
+        interface::{Input, LogSpace, ShardStats},
+    },
 };
 
 use super::{Shard, state::State};
@@ -20,7 +25,10 @@ const HOUSEKEEPING: Duration = Duration::from_secs(1);
 const ROOM_LOOKS: Duration = Duration::from_millis(10);
 
 /// Runs until the core has drained. Does not keep the shard while it rests: the core may end meanwhile.
-pub(super) async fn keep_house(house: Weak<Shard>) {
+pub(super) async fn keep_house(
+    house: Weak<Shard>,
+    (restart, ledger): (RestartClass, Arc<LedgerImage>),
+) {
     let mut known = ShardStats::default();
     let mut known_cold = ColdStats::default();
     while let Some(shard) = house.upgrade()
@@ -34,6 +42,7 @@ pub(super) async fn keep_house(house: Weak<Shard>) {
             state.tick_groups();
             known = state.publish(known);
         });
+        shard.open_what_waits(restart, &ledger).await;
         known_cold = shard.publish_held(known_cold);
         drop(shard);
         sleep(HOUSEKEEPING).await;
@@ -58,11 +67,12 @@ impl Shard {
     async fn look_at_space(self: &Rc<Self>) {
         let root = self.paths.root().to_owned();
         let free = glommio::executor()
-            .spawn_blocking(move || crate::disk::free_bytes(&root))
+            .spawn_blocking(move || crate::disk::free_space(&root))
             .await;
         self.enter(|state| {
-            if let Ok(bytes) = free {
-                let others = state.logs_of_others();
+            if let Ok(free) = free {
+                let (bytes, others) = (free.bytes, state.logs_of_others());
+                state.file_room.measured(free.files);
                 state.step(Input::FreeSpace { bytes, others }, &[]);
             }
             state.publish_space();

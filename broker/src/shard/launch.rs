@@ -366,7 +366,10 @@ impl Shard {
                 (files, Ok(recovered))
             }
             // What lies below the cut is still read.
-            Err(fault) => (LogFiles::new(folder, self.access), Err(fault)),
+            Err(fault) => {
+                tracing::error!(partition = %reopen.topic_partition, %fault, "the log could not be recovered behind a cut");
+                (LogFiles::new(folder, self.access), Err(fault.why))
+            }
         };
         // Whoever waits for these files finds the new ones in their place.
         *files.borrow_mut() = left;

@@ -94,6 +94,8 @@ pub struct Shard {
     read_bytes: Rc<Cell<usize>>,
     /// Folders in the trash, and since when.
     trash: RefCell<Vec<(std::time::Instant, PathBuf)>>,
+    /// Whose turn it is to open logs: none is opened twice.
+    opening: Semaphore,
 }
 
 /// What one connection holds of the budget for frames that are larger than the usual buffer. Given back when dropped.

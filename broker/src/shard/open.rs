@@ -33,22 +33,55 @@ impl Shard {
         restart: RestartClass,
         ledger: &Arc<LedgerImage>,
     ) -> (Vec<PartitionFault>, Recovered) {
+        let turn = self.opening.acquire_permit(1).await;
+        let _turn = turn.expect("the semaphore is never closed");
         let before = self.state.borrow().topics.image().clone();
         self.enter(|state| {
             state.topics.replace(image.clone());
             let gone = image.gone_since(&before);
             gone.for_each(|topic| state.topic_gone(&topic.name));
         });
-        let owned = self.state.borrow().topics.owned();
         self.delete_tombstoned(&image);
+        let owned = self.state.borrow().topics.owned();
+        for (partition, topic, _) in &owned {
+            let log = self.state.borrow().topics.log(*partition);
+            if let Some(log) = log {
+                self.configure_if_changed(log, topic, &before);
+            }
+        }
+        self.open_missing(restart, ledger).await
+    }
+
+    /// Tries again to open what could not be opened for want of space or inodes.
+    pub(super) async fn open_what_waits(
+        self: &Rc<Self>,
+        restart: RestartClass,
+        ledger: &Arc<LedgerImage>,
+    ) {
+        let turn = self.opening.acquire_permit(1).await;
+        let _turn = turn.expect("the semaphore is never closed");
+        let waits = {
+            let state = self.state.borrow();
+            state.topics.await_space() && !state.stopping
+        };
+        if waits {
+            self.open_missing(restart, ledger).await;
+        }
+    }
+
+    /// Opens the logs of this core that are not open. Whoever calls it has the turn.
+    async fn open_missing(
+        self: &Rc<Self>,
+        restart: RestartClass,
+        ledger: &Arc<LedgerImage>,
+    ) -> (Vec<PartitionFault>, Recovered) {
+        let owned = self.state.borrow().topics.owned();
         let mut faults = Vec::new();
         let mut total = Recovered::default();
         let mut missing = Vec::new();
         for (partition, topic, epoch) in owned {
-            let log = self.state.borrow().topics.log(partition);
-            match log {
-                None => missing.push((partition, topic, epoch)),
-                Some(log) => self.configure_if_changed(log, &topic, &before),
+            if self.state.borrow().topics.log(partition).is_none() {
+                missing.push((partition, topic, epoch));
             }
         }
         for group in missing.chunks(RECOVERIES_IN_FLIGHT_MAX) {
@@ -113,8 +146,9 @@ impl Shard {
         let is_known = known.ledger.is_some();
         let folder = self.paths.log(partition);
         let (files, recovered) = recover(folder, partition, known, &config, self.access).await.map_err(|fault| {
-            tracing::error!(%partition, topic = %topic.name, %fault, "the partition could not be opened");
-            self.state.borrow_mut().topics.failed(partition);
+            if self.state.borrow_mut().topics.failed(partition, fault.why) {
+                tracing::error!(%partition, topic = %topic.name, %fault, "the partition could not be opened");
+            }
             PartitionFault {
                 partition,
                 reason: format!("{}-{}: {fault}", topic.name, partition.partition),

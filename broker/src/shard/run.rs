@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use glommio::{net::TcpListener, timer::sleep};
+use glommio::{net::TcpListener, sync::Semaphore, timer::sleep};
 use tackboard_logic::{
     ledger::{LedgerImage, LedgerStart},
     log::recovery::RestartClass,
@@ -21,6 +21,7 @@ use tackboard_logic::{
         calls::{CALLS_MAX, Calls},
         connections::ConnectionRoom,
         entries::EntryRoom,
+        file_room::FileRoom,
         producer_ids::ProducerIds,
     },
     shard::{
@@ -295,11 +296,12 @@ async fn start(core: Core, seed: Seed) -> Result<Option<Serving>, StorageFault> 
     }
     let (faults, recovered) = shard.apply_image(image, restart, &ledger).await;
     let opening = (restart, ledger);
+    let house = keep_house(Rc::downgrade(&shard), opening.clone());
     let control = read_control(Rc::downgrade(&shard), from_control, stop.clone(), opening);
     shard.spawn_net(control).detach();
     shard.spawn_net(tick(shard.clone())).detach();
     shard.spawn_net(make_room(shard.clone())).detach();
-    shard.spawn_background(keep_house(Rc::downgrade(&shard)));
+    shard.spawn_background(house);
     let listeners = listeners(own, any_core, kafka.map(|(shared, _)| shared));
     let _ = ready.send(Ready {
         core: core_id,
@@ -367,6 +369,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         control: seed.control.clone(),
         proposals: Slab::default(),
         producer_ids: ProducerIds::default(),
+        file_room: FileRoom::default(),
         progress: core.progress.clone(),
         stopping: false,
         drained: false,
@@ -405,6 +408,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         history: History::new(seed.config.memory.per_core.cold_reads),
         read_bytes: Rc::default(),
         trash: RefCell::default(),
+        opening: Semaphore::new(1),
     }
 }
 

@@ -12,6 +12,7 @@ use tackboard_logic::{
         calls::Calls,
         entries::{EntryRoom, entries_worth},
         fetch::AnswerRoom,
+        file_room::FileRoom,
         producer_ids::ProducerIds,
     },
     shard::{
@@ -105,6 +106,8 @@ pub struct State {
     pub(super) waiting_for_room: Vec<Rc<Connection>>,
     pub(super) control: flume::Sender<ToControl>,
     pub(super) proposals: Slab<ProposalTarget>,
+    /// Inodes for new partitions.
+    pub(super) file_room: FileRoom,
     pub(super) producer_ids: ProducerIds<(Rc<Connection>, CorrelationId)>,
     pub(super) progress: Arc<tackboard_runtime::Progress>,
     pub(super) stopping: bool,

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use ahash::{AHashMap, AHashSet};
+use ahash::AHashMap;
 use tackboard_logic::{
     metadata::{
         Image, Limit, RetentionBudget, RetentionClock as TopicClock, TOPIC_SETTINGS, Topic,
         TopicConfig, TopicSetting,
     },
     request::produce::EffectiveAcks,
-    shard::interface::{LogConfig, LogId, RetentionClock},
+    shard::interface::{LogConfig, LogId, RetentionClock, StorageFault},
 };
 use tackboard_schema::{Acks, BrokerId, CoreId, ErrorCode, PartitionIndex, TopicPartition};
 
@@ -35,7 +35,7 @@ pub struct Topics {
     image: Arc<Image>,
     open: AHashMap<TopicPartition, LogId>,
     /// Those of this core that could not be opened.
-    failed: AHashSet<TopicPartition>,
+    failed: AHashMap<TopicPartition, StorageFault>,
     by_name: AHashMap<Arc<str>, Arc<Topic>>,
 }
 
@@ -47,7 +47,7 @@ impl Topics {
             core,
             image: image.clone(),
             open: AHashMap::new(),
-            failed: AHashSet::new(),
+            failed: AHashMap::new(),
             by_name: AHashMap::new(),
         };
         topics.replace(image);
@@ -64,7 +64,7 @@ impl Topics {
         let named = |topic: &Arc<Topic>| (topic.name.clone(), topic.clone());
         self.by_name = image.topics().map(named).collect();
         self.failed
-            .retain(|partition| image.partition(*partition).is_some());
+            .retain(|partition, _| image.partition(*partition).is_some());
         self.image = image;
     }
 
@@ -79,9 +79,16 @@ impl Topics {
         self.open.insert(partition, log);
     }
 
-    /// A log of this core could not be opened.
-    pub fn failed(&mut self, partition: TopicPartition) {
-        self.failed.insert(partition);
+    /// A log of this core could not be opened. Whether that is news.
+    pub fn failed(&mut self, partition: TopicPartition, why: StorageFault) -> bool {
+        self.failed.insert(partition, why) != Some(why)
+    }
+
+    /// Whether any log could not be opened only because the disk took no more: it is tried again.
+    pub fn await_space(&self) -> bool {
+        self.failed
+            .values()
+            .any(|why| *why == StorageFault::NoSpace)
     }
 
     /// A partition was deleted: its log takes no more requests.
@@ -108,12 +115,16 @@ impl Topics {
         let Some(topic) = self.image.topic_by_id(partition.topic) else {
             return Err(Failure::plain(ErrorCode::UnknownTopicOrPartition));
         };
-        let (code, what) = match self.failed.contains(&partition) {
-            true => (
+        let (code, what) = match self.failed.get(&partition) {
+            Some(StorageFault::NoSpace) => (
+                ErrorCode::KafkaStorageError,
+                "could not be opened: the disk is full, or has no inodes left; it is opened when there is room",
+            ),
+            Some(_) => (
                 ErrorCode::KafkaStorageError,
                 "could not be opened; the broker's log says why",
             ),
-            false => (
+            None => (
                 ErrorCode::NotLeaderOrFollower,
                 "is not opened yet; try again",
             ),
@@ -341,7 +352,11 @@ mod tests {
 
         topics.replace(apply(&mut machine, create()));
         assert_eq!(refused(&topics), ErrorCode::NotLeaderOrFollower);
-        topics.failed(PARTITION);
+        assert!(topics.failed(PARTITION, StorageFault::Io { os_error: 5 }));
+        assert!(!topics.failed(PARTITION, StorageFault::Io { os_error: 5 }));
+        assert!(!topics.await_space(), "nobody waits for what does not come");
+        assert!(topics.failed(PARTITION, StorageFault::NoSpace));
+        assert!(topics.await_space());
         assert_eq!(refused(&topics), ErrorCode::KafkaStorageError);
         // A later image tries again.
         let log = LogId {

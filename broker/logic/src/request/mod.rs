@@ -5,7 +5,7 @@
 //!   connection they came from.
 //! - [`calls`], [`entries`], [`account`], [`read_buffer`]: what a core may ask of the others and hold, and a connection
 //!   of its core.
-//! - [`connections`]: who may connect at all.
+//! - [`connections`]: who may connect at all; [`file_room`]: whether there are inodes for new partitions.
 //! - [`in_order`]: answers that may not overtake each other.
 //! - [`lookup`], [`producer_ids`]: what takes several steps to answer.
 
@@ -16,6 +16,7 @@ pub mod calls;
 pub mod connections;
 pub mod entries;
 pub mod fetch;
+pub mod file_room;
 pub mod gather;
 pub mod in_order;
 pub mod lookup;
