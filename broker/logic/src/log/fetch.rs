@@ -124,8 +124,12 @@ impl Log {
         let oldest = self.chunks.list().iter().find(|chunk| !chunk.pinned);
         let end = self.positions.appended().at;
         let all = oldest.map_or(0, |chunk| end.since(chunk.own_start()));
-        let behind = u128::from(end.since(from).min(all));
-        (u128::from(cache_bytes) * behind / u128::from(all.max(1))) as u64
+        let (behind, all) = (end.since(from).min(all), all.max(1));
+        match cache_bytes.checked_mul(behind) {
+            Some(product) => product / all,
+            // A division of 128 bits is slow: only where it must be.
+            None => (u128::from(cache_bytes) * u128::from(behind) / u128::from(all)) as u64,
+        }
     }
 
     /// Bytes from where `read` begins to the end of the log.
