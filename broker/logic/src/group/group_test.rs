@@ -624,6 +624,21 @@ fn an_assignment_that_can_not_be_stored_is_made_anew() {
 }
 
 #[test]
+fn a_leader_that_assigns_again_while_its_assignment_is_stored_waits_for_the_first() {
+    let mut world = World::new(0);
+    let first = world.join("");
+    let place = world.joined(first);
+    world.stores_at_once = false;
+    let given_up = world.sync(&place, &[(&place.member_id, b"all")]);
+    let waits = world.sync(&place, &[(&place.member_id, b"none")]);
+    assert_eq!(world.synced[&given_up], Err(ErrorCode::RebalanceInProgress));
+    assert!(world.end_append(Ok(())));
+    let part = world.synced[&waits].clone().expect("stored");
+    assert_eq!(&part.assignment[..], b"all");
+    assert!(!world.end_append(Ok(())), "no other one goes to the log");
+}
+
+#[test]
 fn an_assignment_of_an_earlier_generation_comes_too_late() {
     let mut world = World::new(0);
     let first = world.join("");

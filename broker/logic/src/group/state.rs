@@ -92,6 +92,8 @@ pub struct Group {
     pub unsynced: BTreeSet<Arc<str>>,
     /// When these are given up.
     pub sync_until_us: u64,
+    /// The generation whose assignment is being stored.
+    pub assigning: Option<i32>,
     pub offsets: BTreeMap<NamedPartition, Held>,
     /// Commits that are appended and not stored yet: the newest of each partition.
     pub underway: BTreeMap<NamedPartition, Held>,
@@ -129,6 +131,7 @@ impl Group {
             promised: BTreeMap::new(),
             rebalance: None,
             unsynced: BTreeSet::new(),
+            assigning: None,
             sync_until_us: u64::MAX,
             offsets: BTreeMap::new(),
             underway: BTreeMap::new(),

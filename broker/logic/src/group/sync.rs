@@ -86,9 +86,11 @@ fn sync_group(
             outcome,
         });
     }
-    if !assigns {
+    // A generation has one assignment: the members would not be told of a second one that the log remembers.
+    if !assigns || group.assigning == Some(group.generation) {
         return None;
     }
+    group.assigning = Some(group.generation);
     // Whoever the leader forgot gets nothing, rather than what it had before.
     let mut assignments: BTreeMap<Arc<str>, Opaque> = group
         .members
@@ -117,6 +119,9 @@ pub(super) fn assigned(
     result: Result<(), ErrorCode>,
     cx: &mut Context<'_>,
 ) {
+    if group.assigning == Some(generation) {
+        group.assigning = None;
+    }
     if group.state != GroupState::CompletingRebalance || group.generation != generation {
         return;
     }
