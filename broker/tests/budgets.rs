@@ -257,7 +257,7 @@ fn more_partitions_than_a_core_takes_are_refused_with_the_bound() {
     let refused = broker.run("topic create u --partitions 2", "");
     assert_eq!(refused.status.code(), Some(1));
     let said = support::text(&refused.stderr);
-    assert!(said.contains("which takes 3"), "{said}");
+    assert!(said.contains("all cores together take 3"), "{said}");
     broker.ok("topic create u --partitions 1", "");
     eventually("they are counted", || broker.metric("partitions") == 3);
 }

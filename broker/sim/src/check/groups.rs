@@ -97,6 +97,7 @@ pub fn expired(
     truth: &OffsetTruth,
     (wall_ms, retention_ms): (i64, i64),
     state: Option<GroupState>,
+    is_read: bool,
 ) {
     let Some(kept) = truth.kept.filter(|_| !truth.of_deleted_topic) else {
         return;
@@ -109,9 +110,14 @@ pub fn expired(
         .get(&kept)
         .map_or(i64::MIN, |commit| commit.at_ms);
     let is_old = wall_ms.saturating_sub(at_ms) >= retention_ms;
+    let is_idle = match state {
+        Some(GroupState::Empty) => true,
+        Some(GroupState::Stable) => !is_read,
+        _ => false,
+    };
     assert!(
-        is_old && state == Some(GroupState::Empty),
-        "{group}, {}-{}: commit {kept} of {at_ms} ms is forgotten at {wall_ms} ms, the group is {state:?}",
+        is_old && is_idle,
+        "{group}, {}-{}: commit {kept} of {at_ms} ms is forgotten at {wall_ms} ms, the group is {state:?}, its members read the topic: {is_read}",
         partition.topic,
         partition.partition
     );

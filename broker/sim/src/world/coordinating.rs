@@ -17,7 +17,7 @@ use tackboard_logic::shard::interface::{
 use tackboard_schema::record_batch::{BatchIterator, Compression};
 use tackboard_schema::{Acks, Durability, ErrorCode, Offset, TimestampMs};
 
-use super::grouping::Asked;
+use super::grouping::{Asked, subscription};
 use super::process::Payload;
 use super::producing::{Request, Waiting};
 use super::{Event, World, trace};
@@ -363,6 +363,13 @@ impl World {
 
     // ---- appends --------------------------------------------------------------------------------------------------
 
+    /// Whether a member of a group that is at work has said that it reads the topic.
+    fn reads_topic(&self, number: u32, group: &str, topic: &str) -> bool {
+        let view = self.coordinator(number).and_then(|it| it.describe(group));
+        let told = subscription(topic);
+        view.is_some_and(|view| view.members.iter().any(|one| one.subscription == told))
+    }
+
     /// Looks at what a coordinator is about to append.
     fn note_store(&mut self, number: u32, store: StoreId, records: &[Record], step: &Step) {
         let wall_ms = self.clock.wall_ms();
@@ -382,6 +389,7 @@ impl World {
                 continue;
             };
             let name = group.to_string();
+            let is_read = value.is_none() && self.reads_topic(number, group, &partition.topic);
             let truth = self.groups.entry(name.clone()).or_default();
             let truth = truth.offsets.entry(partition.clone()).or_default();
             if let Some(value) = value {
@@ -397,7 +405,8 @@ impl World {
             }
             if step.forgets.as_deref() != Some(&**group) {
                 let state = step.states.get(group).copied();
-                check::expired(group, partition, truth, (wall_ms, retention_ms), state);
+                let times = (wall_ms, retention_ms);
+                check::expired(group, partition, truth, times, state, is_read);
                 expired = true;
             }
             truth.removals.insert(store, truth.newest());

@@ -791,7 +791,7 @@ fn is_settled(member: &Member, view: &GroupView) -> bool {
 }
 
 /// What consumers tell each other of what they read: a version, topics, no data of their own.
-fn subscription(topic: &str) -> Opaque {
+pub(super) fn subscription(topic: &str) -> Opaque {
     let mut bytes = vec![0, 1, 0, 0, 0, 1];
     bytes.extend_from_slice(&(topic.len() as u16).to_be_bytes());
     bytes.extend_from_slice(topic.as_bytes());
