@@ -172,40 +172,45 @@ fn bad_batches_are_refused_by_partition_with_kafkas_codes() {
     assert!(broker.shutdown());
 }
 
+/// Asks for one topic, which may be created or not.
+fn ask_for(client: &mut Client, name: &str, may_create: bool) -> MetadataResponseTopic {
+    let topic = MetadataRequestTopic {
+        name: Some(name.into()),
+        ..Default::default()
+    };
+    let request = MetadataRequest {
+        topics: Some(vec![topic]),
+        allow_auto_topic_creation: may_create,
+        ..Default::default()
+    };
+    client.ask(12, &request).topics.remove(0)
+}
+
 #[test]
 fn topics_appear_when_they_are_asked_for_unless_that_is_off() {
     let data = folder();
     let running = broker(data.path(), "[0]", &["num.partitions=3"]);
     let mut client = Client::of(&running);
-    let ask = |client: &mut Client, name: &str, may_create: bool| {
-        let topic = MetadataRequestTopic {
-            name: Some(name.into()),
-            ..Default::default()
-        };
-        let request = MetadataRequest {
-            topics: Some(vec![topic]),
-            allow_auto_topic_creation: may_create,
-            ..Default::default()
-        };
-        client.ask(12, &request).topics.remove(0)
-    };
     let unknown = ErrorCode::UnknownTopicOrPartition.code();
-    assert_eq!(ask(&mut client, "t", false).error_code, unknown);
+    assert_eq!(ask_for(&mut client, "t", false).error_code, unknown);
     assert_eq!(
-        ask(&mut client, "t", true).error_code,
+        ask_for(&mut client, "t", true).error_code,
         ErrorCode::LeaderNotAvailable.code()
     );
     support::eventually("the topic is there", || {
-        ask(&mut client, "t", false).partitions.len() == 3
+        ask_for(&mut client, "t", false).partitions.len() == 3
     });
     let invalid = ErrorCode::InvalidTopicException.code();
-    assert_eq!(ask(&mut client, "no/name", true).error_code, invalid);
+    for may_create in [true, false] {
+        let told = ask_for(&mut client, "no/name", may_create);
+        assert_eq!(told.error_code, invalid);
+    }
     assert!(running.shutdown());
 
     let running = broker(data.path(), "[0]", &["auto.create.topics.enable=false"]);
     let mut client = Client::of(&running);
-    assert_eq!(ask(&mut client, "u", true).error_code, unknown);
-    let known = ask(&mut client, "t", true);
+    assert_eq!(ask_for(&mut client, "u", true).error_code, unknown);
+    let known = ask_for(&mut client, "t", true);
     assert_eq!((known.error_code, known.partitions.len()), (0, 3));
     let by_id = MetadataRequest {
         topics: Some(vec![MetadataRequestTopic {
@@ -225,6 +230,35 @@ fn topics_appear_when_they_are_asked_for_unless_that_is_off() {
     assert_eq!(client.ask(6, &delete).responses[0].error_code, 0);
     let gone = ErrorCode::UnknownTopicId.code();
     assert_eq!(client.ask(6, &delete).responses[0].error_code, gone);
+    assert!(running.shutdown());
+}
+
+/// Bytes of the metadata log.
+fn metadata_bytes(data: &std::path::Path) -> u64 {
+    let files = std::fs::read_dir(data.join("meta")).expect("a folder");
+    let length = |file: std::fs::DirEntry| file.metadata().expect("a file").len();
+    files.map(|file| length(file.expect("a name"))).sum()
+}
+
+#[test]
+fn asking_for_a_topic_that_cannot_be_created_writes_nothing() {
+    let data = folder();
+    let running = broker(data.path(), "[0]", &[]);
+    let mut client = Client::of(&running);
+    assert_eq!(client.create("one.topic", 1), 0);
+    // A change that is refused, too, is a command in the log.
+    let refused = ErrorCode::TopicAlreadyExists.code();
+    let mut grown = |polls: usize| {
+        let before = metadata_bytes(data.path());
+        for _ in 0..polls {
+            let told = ask_for(&mut client, "one_topic", true);
+            assert_eq!(told.error_code, ErrorCode::InvalidTopicException.code());
+        }
+        // Answered behind whatever was proposed before it.
+        assert_eq!(client.create("one.topic", 1), refused);
+        metadata_bytes(data.path()) - before
+    };
+    assert_eq!(grown(10), grown(0));
     assert!(running.shutdown());
 }
 

@@ -1,7 +1,7 @@
 //! Metadata, versions 0-12, with topic ids from 10 on and by topic id from 12 on.
 //!
 //! A topic that is asked for and not there is created, where setting and request allow it: the client is told to ask again
-//! (`LEADER_NOT_AVAILABLE`). A topic that a request names twice is told once.
+//! (`LEADER_NOT_AVAILABLE`), or why the topic can't be created. A topic that a request names twice is told once.
 //!
 //! Not told: the operations that a client may do on a topic or on the cluster; there is no access control.
 
@@ -14,10 +14,14 @@ use tackboard_schema::{
         MetadataRequest, MetadataResponse, MetadataResponseBroker, MetadataResponsePartition,
         MetadataResponseTopic, Str,
     },
+    validate_topic_name,
 };
 
-use super::handlers::Call;
-use crate::{native::handlers::ENTRIES_MAX, shard::groups::OFFSETS_TOPIC};
+use super::{codes::kafka_code, handlers::Call};
+use crate::{
+    native::handlers::ENTRIES_MAX,
+    shard::{control::Trial, groups::OFFSETS_TOPIC},
+};
 
 pub(super) fn handle(mut call: Call<'_>, request: MetadataRequest) {
     let image = call.state.topics.image().clone();
@@ -47,13 +51,16 @@ pub(super) fn handle(mut call: Call<'_>, request: MetadataRequest) {
         Some(topics) => {
             // A request may name one topic many times: each is told once.
             let mut named = BTreeSet::new();
+            let may_create =
+                request.allow_auto_topic_creation && call.state.config.auto_create_topics;
+            let mut trial = may_create.then(|| call.state.begin_trial());
             for topic in topics {
                 if !named.insert((topic.name.clone(), topic.topic_id)) {
                     continue;
                 }
                 let told = match topic.name {
                     name if named.len() > ENTRIES_MAX => refused(name, topic.topic_id),
-                    Some(name) => by_name(&mut call, name, request.allow_auto_topic_creation),
+                    Some(name) => by_name(&mut call, name, trial.as_mut()),
                     None => by_id(&call, topic.topic_id),
                 };
                 response.topics.push(told);
@@ -63,17 +70,18 @@ pub(super) fn handle(mut call: Call<'_>, request: MetadataRequest) {
     call.respond(&response);
 }
 
-fn by_name(call: &mut Call<'_>, name: Str, may_create: bool) -> MetadataResponseTopic {
+/// A topic, by its name. One that isn't there is created if there is something to try it on.
+fn by_name(call: &mut Call<'_>, name: Str, trial: Option<&mut Trial>) -> MetadataResponseTopic {
     if let Some(topic) = call.state.topics.topic(&name) {
         return told(topic);
     }
-    let error_code = if may_create && call.state.config.auto_create_topics {
-        call.state.create_topic_unasked(&name)
-    } else {
-        ErrorCode::UnknownTopicOrPartition
+    let error_code = match trial {
+        _ if validate_topic_name(&name).is_err() => ErrorCode::InvalidTopicException,
+        Some(trial) => call.state.create_topic_unasked(trial, &name),
+        None => ErrorCode::UnknownTopicOrPartition,
     };
     MetadataResponseTopic {
-        error_code: error_code.code(),
+        error_code: kafka_code(error_code),
         name: Some(name),
         ..MetadataResponseTopic::default()
     }

@@ -3,7 +3,10 @@
 use std::{rc::Rc, sync::Arc};
 
 use tackboard_logic::{
-    metadata::{AlterTopic, Command, ConfigChange, CreateTopic, MetadataRefusal, Outcome, Topic},
+    metadata::{
+        AlterTopic, Command, ConfigChange, CreateTopic, Machine, MetadataRefusal, Outcome,
+        Standing, Topic,
+    },
     request::{
         account::Held,
         producer_ids::{Given, WAITING_MAX},
@@ -47,6 +50,26 @@ pub enum TopicChange {
     Grow,
     /// Change its settings.
     Alter,
+}
+
+/// Topics that one request for metadata may have created unasked: each is tried at once, on the core.
+const TRIALS_MAX: usize = 100;
+
+/// Partitions that these may have together: each is placed.
+const TRIAL_PARTITIONS_MAX: usize = 10_000;
+
+/// A copy of the metadata on which one request's topics are tried before they are proposed.
+pub struct Trial {
+    machine: Machine,
+    /// Topics that may still be tried.
+    left: usize,
+}
+
+impl Trial {
+    fn apply(&mut self, command: Command) -> Result<Outcome, MetadataRefusal> {
+        let version = self.machine.image().version + 1;
+        self.machine.apply(version, command)
+    }
 }
 
 impl State {
@@ -311,21 +334,62 @@ impl State {
         self.propose_asked(target, command);
     }
 
-    /// Proposes a topic that a client of Kafka has asked for and that is not there. What the client is told: to ask again
-    /// soon, or that no topic can have this name.
-    pub fn create_topic_unasked(&mut self, name: &str) -> ErrorCode {
-        if tackboard_schema::validate_topic_name(name).is_err() {
-            return ErrorCode::InvalidTopicException;
+    /// What the topics are tried on that a request expects to appear.
+    pub fn begin_trial(&self) -> Trial {
+        let partitions = self.config.default_partitions.max(1) as usize;
+        Trial {
+            machine: Machine::on_trial(self.topics.image().clone()),
+            left: (TRIAL_PARTITIONS_MAX / partitions).clamp(1, TRIALS_MAX),
         }
+    }
+
+    /// Proposes a topic that a client of Kafka has asked for and that is not there, unless it is known, or found out in the
+    /// `trial`, that it can't be created. What the client is told: to ask again soon, or why that is of no use.
+    pub fn create_topic_unasked(&mut self, trial: &mut Trial, name: &str) -> ErrorCode {
         if is_internal(name) {
             let available = self.offsets_topic();
             return available
                 .err()
                 .map_or(ErrorCode::None, |_| ErrorCode::LeaderNotAvailable);
         }
+        let version = self.topics.image().version;
+        match self.unasked.standing(name, version) {
+            Standing::New if trial.left > 0 => trial.left -= 1,
+            Standing::New | Standing::Creating => return ErrorCode::LeaderNotAvailable,
+            Standing::Refused(code) => return code,
+        }
         let (command, _) = self.topic_to_create(name, (-1, -1), Vec::new());
-        self.propose_asked(ProposalTarget::UnaskedTopic, command);
+        let admitted = self.admit_change(&command);
+        if let Err(refusal) = admitted.and_then(|()| trial.apply(command.clone())) {
+            self.unasked_topic_refused(name, &refusal);
+            return refusal.code;
+        }
+        self.unasked.proposed(name);
+        self.propose_admitted(ProposalTarget::UnaskedTopic(name.to_owned()), command);
         ErrorCode::LeaderNotAvailable
+    }
+
+    /// What passes by itself is no more than told to the client. Anything else its operator has to mend, and clients only
+    /// ask again: that is said once a name.
+    fn unasked_topic_refused(&mut self, topic: &str, refusal: &MetadataRefusal) {
+        let MetadataRefusal { code, message } = refusal;
+        let version = self.topics.image().version;
+        if !code.retriable() && self.unasked.refused(topic, *code, version) {
+            tracing::warn!(topic, %code, message, "a topic that clients ask for can't be created");
+        }
+    }
+
+    fn unasked_topic_decided(&mut self, topic: &str, result: ProposalResult) {
+        self.unasked.decided(topic);
+        match result {
+            // Another core was first.
+            Ok(_)
+            | Err(MetadataRefusal {
+                code: ErrorCode::TopicAlreadyExists,
+                ..
+            }) => {}
+            Err(refusal) => self.unasked_topic_refused(topic, &refusal),
+        }
     }
 
     /// Proposes the topic of the groups.
@@ -494,11 +558,7 @@ impl State {
                     }
                 }
             }
-            ProposalTarget::UnaskedTopic => {
-                if let Err(MetadataRefusal { code, message }) = result {
-                    tracing::debug!(%code, message, "a topic that a client asked for was not created");
-                }
-            }
+            ProposalTarget::UnaskedTopic(topic) => self.unasked_topic_decided(&topic, result),
             ProposalTarget::Topic(connection, correlation_id, change) => {
                 self.answer_topic_change(&connection, correlation_id, &change, result);
             }

@@ -16,7 +16,7 @@ use glommio::{net::TcpListener, sync::Semaphore, timer::sleep};
 use tackboard_logic::{
     ledger::{LedgerImage, LedgerStart},
     log::recovery::RestartClass,
-    metadata::{Endpoint, Image},
+    metadata::{Endpoint, Image, UnaskedTopics},
     request::{
         calls::{CALLS_MAX, Calls},
         connections::ConnectionRoom,
@@ -368,6 +368,7 @@ fn make_shard(core: Core, seed: &Seed, queues: Queues) -> Shard {
         waiting_for_room: Vec::new(),
         control: seed.control.clone(),
         proposals: Slab::default(),
+        unasked: UnaskedTopics::default(),
         producer_ids: ProducerIds::default(),
         file_room: FileRoom::default(),
         progress: core.progress.clone(),

@@ -6,7 +6,7 @@
 use std::{rc::Rc, sync::Arc, time::Instant};
 
 use tackboard_logic::{
-    metadata::{Command, Endpoint, MetadataRefusal},
+    metadata::{Command, Endpoint, MetadataRefusal, UnaskedTopics},
     request::{
         account::Held,
         calls::Calls,
@@ -64,8 +64,8 @@ pub enum ProposalTarget {
         /// The change's index.
         index: usize,
     },
-    /// A topic that a client of Kafka asked for and that was not there.
-    UnaskedTopic,
+    /// The topic of this name, which a client of Kafka asked for and which was not there.
+    UnaskedTopic(String),
     /// The topic of consumer groups.
     OffsetsTopic,
     /// The clients that wait for a producer id.
@@ -108,6 +108,8 @@ pub struct State {
     pub(super) proposals: Slab<ProposalTarget>,
     /// Inodes for new partitions.
     pub(super) file_room: FileRoom,
+    /// Topics that clients of Kafka asked for and that were not there.
+    pub(super) unasked: UnaskedTopics,
     pub(super) producer_ids: ProducerIds<(Rc<Connection>, CorrelationId)>,
     pub(super) progress: Arc<tackboard_runtime::Progress>,
     pub(super) stopping: bool,

@@ -5,7 +5,7 @@
 //! shared by reference with every core.
 //!
 //! Owns: the rules for names, counts and settings, the assignment of partitions to brokers and cores, leader epochs, the byte
-//! encoding of commands and snapshots.
+//! encoding of commands and snapshots, which topics are proposed that clients expect to appear.
 //! Not here: the log that keeps the commands and its checksums, consensus, who may propose what, defaults of the broker.
 //!
 //! Invariants:
@@ -23,6 +23,7 @@ mod image;
 mod machine;
 mod snapshot;
 mod topic_settings;
+mod unasked;
 
 pub use codec::{COMMAND_BYTES_MAX, decode_command, encode_command};
 pub use command::{
@@ -36,6 +37,7 @@ pub use topic_settings::{
     ConfigChange, ConfigFault, ConfigFaults, FixedForm, Limit, RetentionBudget, RetentionClock,
     SettingKind, TOPIC_SETTINGS, TopicConfig, TopicSetting, parse_topic_config,
 };
+pub use unasked::{CREATING_MAX, REFUSED_MAX, Standing, UnaskedTopics};
 
 #[cfg(test)]
 mod machine_test;
