@@ -6,7 +6,7 @@ mod wire;
 
 use std::io::Write as _;
 
-use support::{broker, folder};
+use support::{broker, folder, metadata_bytes};
 use tackboard_schema::{
     ErrorCode, TimestampMs, TopicId,
     kafka::*,
@@ -231,13 +231,6 @@ fn topics_appear_when_they_are_asked_for_unless_that_is_off() {
     let gone = ErrorCode::UnknownTopicId.code();
     assert_eq!(client.ask(6, &delete).responses[0].error_code, gone);
     assert!(running.shutdown());
-}
-
-/// Bytes of the metadata log.
-fn metadata_bytes(data: &std::path::Path) -> u64 {
-    let files = std::fs::read_dir(data.join("meta")).expect("a folder");
-    let length = |file: std::fs::DirEntry| file.metadata().expect("a file").len();
-    files.map(|file| length(file.expect("a name"))).sum()
 }
 
 #[test]

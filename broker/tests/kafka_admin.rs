@@ -4,7 +4,7 @@ mod support;
 #[path = "support/kafka.rs"]
 mod wire;
 
-use support::{broker, folder};
+use support::{broker, folder, metadata_bytes};
 use tackboard_schema::{ErrorCode, kafka::*};
 use wire::{Client, batch, fetch, offsets};
 
@@ -190,6 +190,69 @@ fn one_request_tries_so_many_partitions_and_no_more() {
     let told = client.ask(7, &create).topics;
     let codes: Vec<_> = told.iter().map(|topic| topic.error_code).collect();
     assert_eq!(codes, [0, ErrorCode::PolicyViolation.code()]);
+    assert!(running.shutdown());
+}
+
+#[test]
+fn names_that_no_topic_can_have_are_refused_in_few_words_and_written_nowhere() {
+    let data = folder();
+    let running = broker(data.path(), "[0]", &[]);
+    let mut client = Client::of(&running);
+    assert_eq!(client.create("t", 1), 0);
+    // The longest that every version can name; each character takes five where it is quoted.
+    let name = "\u{1}".repeat(i16::MAX as usize);
+    let invalid = ErrorCode::InvalidTopicException.code();
+    let before = metadata_bytes(data.path());
+    for version in ends::<CreatePartitionsRequest>() {
+        let told = &client.ask(version, &grow(&name, 2, false)).results[0];
+        assert_eq!(told.error_code, invalid, "{version}");
+    }
+    for version in ends::<IncrementalAlterConfigsRequest>() {
+        let request = change(&name, &[(SET, "retention.ms", Some("1"))]);
+        let told = &client.ask(version, &request).responses[0];
+        assert_eq!(told.error_code, invalid, "{version}");
+    }
+    for version in ends::<AlterConfigsRequest>() {
+        let request = AlterConfigsRequest {
+            resources: vec![AlterConfigsRequestResource {
+                resource_type: TOPIC,
+                resource_name: name.as_str().into(),
+                configs: Vec::new(),
+            }],
+            ..Default::default()
+        };
+        let told = &client.ask(version, &request).responses[0];
+        assert_eq!(told.error_code, invalid, "{version}");
+    }
+    for version in ends::<DeleteTopicsRequest>() {
+        let request = DeleteTopicsRequest {
+            topic_names: vec![name.as_str().into()],
+            topics: vec![DeleteTopicsRequestTopic {
+                name: Some(name.as_str().into()),
+                ..Default::default()
+            }],
+            ..Default::default()
+        };
+        let told = &client.ask(version, &request).responses[0];
+        assert_eq!(told.error_code, invalid, "{version}");
+    }
+    assert_eq!(client.create(&name, 1), invalid);
+    assert_eq!(metadata_bytes(data.path()), before);
+    // Settings that there are not, under such names.
+    for version in ends::<IncrementalAlterConfigsRequest>() {
+        let settings =
+            ["a", "b", "c", "d", "e", "f", "g", "h"].map(|end| name[1..].to_owned() + end);
+        let settings: Vec<_> = settings
+            .iter()
+            .map(|key| (SET, key.as_str(), Some("1")))
+            .collect();
+        let told = &client.ask(version, &change("t", &settings)).responses[0];
+        assert_eq!(
+            told.error_code,
+            ErrorCode::InvalidConfig.code(),
+            "{version}"
+        );
+    }
     assert!(running.shutdown());
 }
 

@@ -28,7 +28,7 @@ use crate::{
     bridge::ProposalResult,
     config::Config,
     native::{connection::Connection, handlers::ENTRIES_MAX},
-    shard::state::State,
+    shard::{placed::short, request::Failure, state::State},
 };
 
 /// Changes that one request may try: each is worked out at once, on the core.
@@ -36,6 +36,10 @@ const TRIALS_MAX: usize = 100;
 
 /// Partitions that these may have together: each is placed.
 const TRIAL_PARTITIONS_MAX: i64 = 10_000;
+
+/// Bytes of a message in an answer. What it is about may be as long as a request, and old versions have strings of 32,767
+/// bytes.
+const MESSAGE_BYTES_MAX: usize = 2 << 10;
 
 /// One change that a request asks for.
 pub(super) struct Change {
@@ -67,7 +71,8 @@ impl Change {
     pub fn told(&self) -> (i16, Option<Str>) {
         match &self.refusal {
             Some(MetadataRefusal { code, message }) => {
-                (kafka_code(*code), Some(message.as_str().into()))
+                let told = &message[..message.floor_char_boundary(MESSAGE_BYTES_MAX)];
+                (kafka_code(*code), Some(told.into()))
             }
             None => (0, None),
         }
@@ -116,7 +121,7 @@ pub(super) fn propose(
         } else if repeated.contains(&index) {
             refused(ErrorCode::InvalidRequest, "named more than once")
         } else {
-            command
+            command.and_then(|command| named_in_short(&change).and(Ok(command)))
         };
         match command {
             Ok(command) => commands.push((index, command)),
@@ -136,6 +141,14 @@ pub(super) fn propose(
         state.change_for_kafka(connection, number, index, command);
     }
     answer_when_decided(&state.config, answers, connection, number);
+}
+
+/// A name that no topic can have is not put before anybody.
+fn named_in_short(change: &Change) -> Result<(), MetadataRefusal> {
+    match change.name.as_deref().map(short) {
+        Some(Err(Failure { code, message, .. })) => Err(MetadataRefusal { code, message }),
+        Some(Ok(_)) | None => Ok(()),
+    }
 }
 
 /// Those whose subject the request names more than once: what would come of them depends on their order, so none is made.

@@ -22,13 +22,10 @@ use tackboard_schema::{
     storage::group_record::CommittedOffset,
 };
 
-use super::{
-    answer::send_head,
-    connection::Connection,
-    handlers::{bounded, short},
-};
+use super::{answer::send_head, connection::Connection, handlers::bounded};
 use crate::shard::{
     groups::{Commit, GroupAnswer, GroupQuestion, GroupRequest},
+    placed::short,
     request::{Entry, Failure},
     state::State,
     topics::Place,

@@ -11,8 +11,7 @@ use tackboard_logic::{
     request::{account::Held, fetch::Bounds},
 };
 use tackboard_schema::{
-    CorrelationId, DecodeError, ErrorCode, Offset, PartitionIndex, TOPIC_NAME_LENGTH_MAX,
-    TimestampMs,
+    CorrelationId, DecodeError, ErrorCode, Offset, PartitionIndex, TimestampMs,
     frame::{ApiKey, Frame, Kind, PROTOCOL_VERSION},
     native::{
         AlterTopicRequest, CreatePartitionsRequest, CreateTopicRequest, DeleteTopicRequest,
@@ -24,7 +23,7 @@ use tackboard_schema::{
 
 use super::{answer::send_head, connection::Connection, groups};
 use crate::shard::{
-    placed::{FetchFrom, Placed, find_topic, place_of, place_to_write},
+    placed::{FetchFrom, Placed, find_topic, place_of, place_to_write, short},
     request::{Failure, Levels},
     state::State,
 };
@@ -209,18 +208,6 @@ fn alter_topic(
     let changes = request.changes().iter().map(change).collect();
     state.alter_topic(connection, id, short(request.name())?, changes);
     Ok(())
-}
-
-/// A topic name of a length that a topic can have. Longer ones are not looked at, nor repeated to anybody.
-pub(super) fn short(name: &str) -> Result<&str, Failure> {
-    if name.len() <= TOPIC_NAME_LENGTH_MAX {
-        return Ok(name);
-    }
-    let message = format!(
-        "a topic name of {} bytes; at most {TOPIC_NAME_LENGTH_MAX} are allowed",
-        name.len()
-    );
-    Err(Failure::new(ErrorCode::InvalidTopicException, message))
 }
 
 /// The number of entries of a request, if it is one that is taken.

@@ -260,15 +260,24 @@ impl State {
     }
 }
 
-/// A topic as a request names it: the name to answer with, and the topic. A name that no topic can have is not looked at,
-/// nor repeated in words.
+/// A topic name of a length that a topic can have. Longer ones are not looked at, nor repeated in words.
+///
+/// # Errors
+/// `INVALID_TOPIC_EXCEPTION`.
+pub fn short(name: &str) -> Result<&str, Failure> {
+    if name.len() <= TOPIC_NAME_LENGTH_MAX {
+        return Ok(name);
+    }
+    let message = format!(
+        "a topic name of {} bytes; at most {TOPIC_NAME_LENGTH_MAX} are allowed",
+        name.len()
+    );
+    Err(Failure::new(ErrorCode::InvalidTopicException, message))
+}
+
+/// A topic as a request names it: the name to answer with, and the topic.
 pub fn find_topic(state: &State, name: &str) -> (Arc<str>, Result<Arc<Topic>, Failure>) {
-    if name.len() > TOPIC_NAME_LENGTH_MAX {
-        let message = format!(
-            "a topic name of {} bytes; at most {TOPIC_NAME_LENGTH_MAX} are allowed",
-            name.len()
-        );
-        let failure = Failure::new(ErrorCode::InvalidTopicException, message);
+    if let Err(failure) = short(name) {
         return (name.into(), Err(failure));
     }
     match state.topics.topic(name) {

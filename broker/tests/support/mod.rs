@@ -58,6 +58,13 @@ pub fn broker(data: &Path, cores: &str, more: &[&str]) -> Handle {
     start(config).unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// Bytes of the metadata log.
+pub fn metadata_bytes(data: &Path) -> u64 {
+    let files = std::fs::read_dir(data.join("meta")).expect("a folder");
+    let length = |file: std::fs::DirEntry| file.metadata().expect("a file").len();
+    files.map(|file| length(file.expect("a name"))).sum()
+}
+
 /// Looks again and again until it is so.
 #[track_caller]
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
