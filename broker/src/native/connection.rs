@@ -14,7 +14,10 @@ use tackboard_logic::{
 };
 use tackboard_runtime::{Notify, net::Shutter};
 
-use crate::{kafka::answers::Answers, shard::request::Piece};
+use crate::{
+    kafka::answers::Answers,
+    shard::{request::Piece, slab::Key},
+};
 
 /// Bytes waiting to be sent above which a connection's requests are left unread.
 pub const OUTBOX_BYTES_PAUSE: usize = 4 << 20;
@@ -98,6 +101,8 @@ pub enum Door {
 pub struct Connection {
     outbox: RefCell<VecDeque<OutFrame>>,
     account: Cell<Account>,
+    /// Requests that may wait for others to do something: `native.requests_in_flight_max` of them at most.
+    patient: RefCell<Vec<Key>>,
     pinned: Pinned,
     /// Wakes the writer.
     pub to_send: Notify,
@@ -118,6 +123,7 @@ impl Connection {
         Rc::new(Connection {
             outbox: RefCell::default(),
             account: Cell::new(Account::new(limits)),
+            patient: RefCell::default(),
             pinned: Pinned::default(),
             to_send: Notify::new(),
             room: Notify::new(),
@@ -172,6 +178,24 @@ impl Connection {
         self.room.notify();
         // The writer of a connection whose reader has ended goes once nothing is owed.
         self.to_send.notify();
+    }
+
+    /// Remembers a request that may wait for others to do something.
+    pub fn request_waits(&self, request: Key) {
+        self.patient.borrow_mut().push(request);
+    }
+
+    /// Such a request waits no more.
+    pub fn request_waited(&self, request: Key) {
+        let mut patient = self.patient.borrow_mut();
+        if let Some(place) = patient.iter().position(|one| *one == request) {
+            patient.swap_remove(place);
+        }
+    }
+
+    /// The requests that wait for others to do something.
+    pub fn waiting_requests(&self) -> Vec<Key> {
+        self.patient.borrow().clone()
     }
 
     /// Counts a call to another core for a fetch.

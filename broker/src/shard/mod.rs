@@ -281,15 +281,9 @@ impl Shard {
         true
     }
 
-    /// Answers a connection's parked fetches: its client has gone.
+    /// Answers what a connection's requests wait for: its client has gone.
     pub fn client_gone(self: &Rc<Self>, connection: &Rc<Connection>) {
-        self.enter(|state| {
-            state.hurry_fetches(Some(connection));
-            // A stop ends the reading of all of them: clients are there, and wait for what is being stored.
-            if !state.stopping {
-                state.abandon_groups(connection);
-            }
-        });
+        self.enter(|state| state.client_gone(connection));
     }
 
     /// Waits until appends are taken in again, or the connection or the broker ends.

@@ -598,7 +598,7 @@ async fn drain(
     shard.stopping.set(true);
     shard.enter(|state| {
         state.stopping = true;
-        state.hurry_fetches(None);
+        state.hurry_fetches();
         state.release_members();
     });
     let connections: Vec<_> = {

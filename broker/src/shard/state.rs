@@ -223,14 +223,22 @@ impl State {
         if counts_as_work {
             self.progress.work_started();
         }
-        self.requests.insert(Pending {
+        let asker = match &origin {
+            Origin::Connection(connection) if !counts_as_work => Some(connection.clone()),
+            _ => None,
+        };
+        let request = self.requests.insert(Pending {
             origin,
             correlation_id,
             waiting: 1,
             held,
             counts_as_work,
             body,
-        })
+        });
+        if let Some(asker) = asker {
+            asker.request_waits(request);
+        }
+        request
     }
 
     /// Whether an answer to a request still reaches anybody.
@@ -278,17 +286,21 @@ impl State {
         pending.waiting -= 1;
         if pending.waiting == 0 {
             let pending = self.requests.remove(request).expect("just found");
-            self.complete(pending);
+            self.complete(request, pending);
         }
     }
 
-    pub(super) fn complete(&mut self, pending: Pending) {
+    /// Answers a request that was removed.
+    pub(super) fn complete(&mut self, request: Key, pending: Pending) {
         if pending.counts_as_work {
             self.progress.work_done();
         }
         self.count(&pending.body);
         match pending.origin {
             Origin::Connection(connection) => {
+                if !pending.counts_as_work {
+                    connection.request_waited(request);
+                }
                 connection.release(pending.held);
                 self.entry_room.given_back(pending.held.entries);
                 self.answer(&connection, pending.correlation_id, pending.body);

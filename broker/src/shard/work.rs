@@ -15,7 +15,7 @@ use tackboard_schema::{ErrorCode, LeaderEpoch, Offset, TimestampMs, record_batch
 
 use super::{
     launch::Launch,
-    request::{Body, Failure, Fetched, Levels, Origin, Part, Pending, TicketTarget},
+    request::{Body, Failure, Fetched, Levels, Part, Pending, TicketTarget},
     slab::Key,
     state::State,
     topics::effective_acks,
@@ -342,22 +342,21 @@ impl State {
         }
     }
 
-    /// A connection's client has gone, or the broker stops: nothing is gained by letting its fetches wait.
-    pub(super) fn hurry_fetches(&mut self, of: Option<&std::rc::Rc<Connection>>) {
+    /// The broker stops: nothing is gained by letting fetches wait.
+    pub(super) fn hurry_fetches(&mut self) {
         for request in self.requests.keys() {
-            let origin = self
-                .requests
-                .get_mut(request)
-                .map(|pending| &pending.origin);
-            let theirs = match (origin, of) {
-                (Some(_), None) => true,
-                (Some(Origin::Connection(connection)), Some(of)) => {
-                    std::rc::Rc::ptr_eq(connection, of)
-                }
-                _ => false,
-            };
-            if theirs {
-                self.hurry(request);
+            self.hurry(request);
+        }
+    }
+
+    /// A connection's client has gone: nobody waits for what it asked for. How many requests others have on this core is of
+    /// no account: thousands of clients may go at once.
+    pub(super) fn client_gone(&mut self, connection: &Connection) {
+        for request in connection.waiting_requests() {
+            self.hurry(request);
+            // A stop ends the reading of all of them: clients are there, and wait for what is being stored.
+            if !self.stopping {
+                self.abandon_group_request(request);
             }
         }
     }

@@ -11,7 +11,7 @@ mod ask;
 mod log;
 mod room;
 
-use std::{collections::VecDeque, rc::Rc, sync::Arc, time::Duration};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use ahash::AHashMap;
 pub use ask::GroupQuestion;
@@ -35,12 +35,11 @@ use tackboard_schema::{
 };
 
 use super::{
-    request::{Body, Failure, Origin, Part, Pending},
+    request::{Body, Failure, Part, Pending},
     slab::{Key, Slab},
     state::State,
     topics::Place,
 };
-use crate::native::connection::Connection;
 
 /// The internal topic, under Kafka's name.
 pub const OFFSETS_TOPIC: &str = "__consumer_offsets";
@@ -430,22 +429,6 @@ impl State {
         }
     }
 
-    /// A client has gone: nobody waits for what it asked of a group.
-    pub(super) fn abandon_groups(&mut self, of: &Rc<Connection>) {
-        for request in self.requests.keys() {
-            let is_theirs = self.requests.get_mut(request).is_some_and(|pending| {
-                let from_them = match &pending.origin {
-                    Origin::Connection(connection) => Rc::ptr_eq(connection, of),
-                    _ => false,
-                };
-                from_them && matches!(pending.body, Body::Groups { .. })
-            });
-            if is_theirs {
-                self.abandon_group_request(request);
-            }
-        }
-    }
-
     /// Refuses what is open of a request to groups. What is parked of it at other cores is refused there, too: it would
     /// hold room for as long as other members like.
     pub(super) fn abandon_group_request(&mut self, request: Key) {
@@ -466,7 +449,7 @@ impl State {
             let stopping = || Err(Failure::plain(ErrorCode::ShuttingDown));
             open.for_each(|entry| entry.outcome = Some(stopping()));
         }
-        self.complete(pending);
+        self.complete(request, pending);
     }
 
     // ---- the coordinators -----------------------------------------------------------------------------------------
