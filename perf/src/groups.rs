@@ -21,6 +21,8 @@ use tackboard_schema::{
 
 /// Kafka's clients say 3 s of 45 s by default: then nobody hears of a rebalance sooner.
 const HEARTBEAT: Duration = Duration::from_millis(500);
+/// After so long a member asks again what it was told to ask again: Kafka's `retry.backoff.ms`.
+const AGAIN: Duration = Duration::from_millis(100);
 const SESSION: Duration = Duration::from_secs(6);
 const REBALANCE: Duration = Duration::from_secs(30);
 /// Whatever takes longer has failed.
@@ -342,6 +344,14 @@ impl Member {
             Some(ErrorCode::RebalanceInProgress | ErrorCode::IllegalGeneration) => Ok(true),
             Some(ErrorCode::UnknownMemberId) => {
                 self.id.clear();
+                Ok(true)
+            }
+            Some(
+                ErrorCode::CoordinatorNotAvailable
+                | ErrorCode::CoordinatorLoadInProgress
+                | ErrorCode::NotCoordinator,
+            ) => {
+                std::thread::sleep(AGAIN);
                 Ok(true)
             }
             _ => bail!("a member of {} is refused with {code}", self.group),
