@@ -5,7 +5,7 @@ use std::{
     ffi::OsString,
     fs,
     io::Write,
-    os::unix::fs::PermissionsExt,
+    os::unix::{fs::PermissionsExt, process::CommandExt},
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
     thread,
@@ -78,12 +78,25 @@ impl Built {
     fn interrupt(&self, script: &str, arguments: &[&str]) {
         let mut command = self.script(script, arguments);
         command.stdout(Stdio::null()).stderr(Stdio::null());
+        // Where the tests run in the background, they were told to ignore it, and so would the script.
+        let heeds_interrupts = || {
+            // SAFETY: sets a disposition to its default.
+            unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
+            Ok(())
+        };
+        // SAFETY: nothing but a system call happens between fork and exec.
+        unsafe { command.pre_exec(heeds_interrupts) };
         let mut running = command.spawn().expect("it starts");
         let started = self.path().join("started");
         until("something was started", || started.exists());
         // SAFETY: sends a signal to our own child, which has not been waited for.
         unsafe { libc::kill(running.id() as libc::pid_t, libc::SIGINT) };
-        assert_eq!(running.wait().expect("it ends").code(), Some(130));
+        let mut ended = None;
+        until("the script ends", || {
+            ended = running.try_wait().expect("it is a child");
+            ended.is_some()
+        });
+        assert_eq!(ended.and_then(|status| status.code()), Some(130));
         let pids = fs::read_to_string(started).expect("pids");
         for pid in pids.split_whitespace() {
             until("what was started ends", || {
