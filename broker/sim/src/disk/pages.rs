@@ -9,6 +9,8 @@ type Page = [u8; PAGE_BYTES];
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pages {
     pages: Vec<Option<Box<Page>>>,
+    /// For each page a bit for each sector that was written: what it holds may be zeros all the same.
+    written: Vec<u8>,
     size: u64,
 }
 
@@ -29,11 +31,15 @@ impl Pages {
         if self.pages.len() > pages {
             self.pages.truncate(pages);
         }
+        self.written.truncate(pages);
         let kept = (size % BLOCK_BYTES) as usize;
         if kept != 0
             && let Some(Some(last)) = self.pages.get_mut(pages - 1)
         {
             last[kept..].fill(0);
+            if let Some(bits) = self.written.get_mut(pages - 1) {
+                *bits &= sectors(0, kept);
+            }
         }
     }
 
@@ -46,6 +52,10 @@ impl Pages {
             let length = bytes.len().min(PAGE_BYTES - within);
             let (now, rest) = bytes.split_at(length);
             self.page(index)[within..within + length].copy_from_slice(now);
+            if self.written.len() <= index {
+                self.written.resize(index + 1, 0);
+            }
+            self.written[index] |= sectors(within, length);
             (index, within, bytes) = (index + 1, 0, rest);
         }
     }
@@ -67,15 +77,11 @@ impl Pages {
         bytes
     }
 
-    /// Whether the sector that begins at `at` was never written, or with zeros.
+    /// Whether the sector that begins at `at` was never written.
     pub(super) fn is_fresh(&self, at: u64) -> bool {
+        let bits = self.written.get((at / BLOCK_BYTES) as usize);
         let within = (at % BLOCK_BYTES) as usize;
-        match self.pages.get((at / BLOCK_BYTES) as usize) {
-            Some(Some(page)) => page[within..within + SECTOR_BYTES]
-                .iter()
-                .all(|byte| *byte == 0),
-            _ => true,
-        }
+        bits.is_none_or(|bits| bits & sectors(within, SECTOR_BYTES) == 0)
     }
 
     /// Whether `bytes` lie at `at`, which must not cross a block.
@@ -98,4 +104,13 @@ impl Pages {
         }
         self.pages[index].get_or_insert_with(|| Box::new([0; PAGE_BYTES]))
     }
+}
+
+/// A bit for each sector of a page that holds some of `length` bytes from `within`.
+fn sectors(within: usize, length: usize) -> u8 {
+    let (from, to) = (
+        within / SECTOR_BYTES,
+        (within + length).div_ceil(SECTOR_BYTES),
+    );
+    (from..to).fold(0, |bits, sector| bits | 1 << sector)
 }
