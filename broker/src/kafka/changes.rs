@@ -28,14 +28,13 @@ use crate::{
     bridge::ProposalResult,
     config::Config,
     native::{connection::Connection, handlers::ENTRIES_MAX},
-    shard::{placed::short, request::Failure, state::State},
+    shard::{
+        control::{TRIAL_PARTITIONS_MAX, TRIALS_MAX},
+        placed::short,
+        request::Failure,
+        state::State,
+    },
 };
-
-/// Changes that one request may try: each is worked out at once, on the core.
-const TRIALS_MAX: usize = 100;
-
-/// Partitions that these may have together: each is placed.
-const TRIAL_PARTITIONS_MAX: i64 = 10_000;
 
 /// Bytes of a message in an answer. What it is about may be as long as a request, and old versions have strings of 32,767
 /// bytes.
@@ -172,7 +171,7 @@ fn try_out(state: &State, changes: &mut [Change], commands: Vec<(usize, Command)
             change.refusal = refused::<()>(ErrorCode::PolicyViolation, &message).err();
             continue;
         }
-        partitions += i64::from(partitions_of(&command));
+        partitions += partitions_of(&command);
         if partitions > TRIAL_PARTITIONS_MAX {
             let message =
                 format!("more partitions than one request may try, {TRIAL_PARTITIONS_MAX}");
@@ -189,14 +188,14 @@ fn try_out(state: &State, changes: &mut [Change], commands: Vec<(usize, Command)
 }
 
 /// How many partitions a change asks for, if as many may be asked for at all.
-fn partitions_of(command: &Command) -> i32 {
+fn partitions_of(command: &Command) -> usize {
     let asked = match command {
         Command::CreateTopic(create) => create.partitions,
         Command::CreatePartitions { count, .. } => *count,
         _ => 0,
     };
     match (0..=PARTITIONS_MAX).contains(&asked) {
-        true => asked,
+        true => asked as usize,
         // Refused without being placed.
         false => 0,
     }

@@ -4,7 +4,7 @@ use std::{rc::Rc, sync::Arc};
 
 use tackboard_logic::{
     metadata::{
-        AlterTopic, Command, ConfigChange, CreateTopic, Machine, MetadataRefusal, Outcome,
+        AlterTopic, Command, ConfigChange, CreateTopic, Image, Machine, MetadataRefusal, Outcome,
         Standing, Topic,
     },
     request::{
@@ -52,23 +52,26 @@ pub enum TopicChange {
     Alter,
 }
 
-/// Topics that one request for metadata may have created unasked: each is tried at once, on the core.
-const TRIALS_MAX: usize = 100;
+/// Changes that one request may try: each is worked out at once, on the core.
+pub const TRIALS_MAX: usize = 100;
 
 /// Partitions that these may have together: each is placed.
-const TRIAL_PARTITIONS_MAX: usize = 10_000;
+pub const TRIAL_PARTITIONS_MAX: usize = 10_000;
 
 /// A copy of the metadata on which one request's topics are tried before they are proposed.
 pub struct Trial {
-    machine: Machine,
+    /// `None` until there is a topic to try: most requests name topics that are there.
+    machine: Option<Machine>,
     /// Topics that may still be tried.
     left: usize,
 }
 
 impl Trial {
-    fn apply(&mut self, command: Command) -> Result<Outcome, MetadataRefusal> {
-        let version = self.machine.image().version + 1;
-        self.machine.apply(version, command)
+    fn apply(&mut self, image: &Arc<Image>, command: Command) -> Result<(), MetadataRefusal> {
+        let begin = || Machine::on_trial(image.clone());
+        let machine = self.machine.get_or_insert_with(begin);
+        let version = machine.image().version + 1;
+        machine.apply(version, command).map(drop)
     }
 }
 
@@ -338,7 +341,7 @@ impl State {
     pub fn begin_trial(&self) -> Trial {
         let partitions = self.config.default_partitions.max(1) as usize;
         Trial {
-            machine: Machine::on_trial(self.topics.image().clone()),
+            machine: None,
             left: (TRIAL_PARTITIONS_MAX / partitions).clamp(1, TRIALS_MAX),
         }
     }
@@ -360,7 +363,9 @@ impl State {
         }
         let (command, _) = self.topic_to_create(name, (-1, -1), Vec::new());
         let admitted = self.admit_change(&command);
-        if let Err(refusal) = admitted.and_then(|()| trial.apply(command.clone())) {
+        if let Err(refusal) =
+            admitted.and_then(|()| trial.apply(self.topics.image(), command.clone()))
+        {
             self.unasked_topic_refused(name, &refusal);
             return refusal.code;
         }

@@ -159,6 +159,9 @@ impl State {
 
     /// Tells the other cores whether producers wait until segments of this one have gone, and returns it.
     pub(super) fn tell_awaited_room(&self) -> bool {
+        if self.config.log_budget_bytes.is_none() {
+            return false;
+        }
         let awaited = self.machine.awaits_room();
         self.metrics().producers_await_room.set(u64::from(awaited));
         awaited
